@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * analysis.h - the shape of everything that draws conclusions: {init, feed, merge, finish}.
+ *
+ * Model: an analysis keeps a partial state. feed() takes one window of the run, merge() adds the
+ * partial of another worker, finish() turns the whole into results. Sums are integer nanoseconds
+ * and ties go by (rank, sequence), so the answer is the same however the run was cut.
+ * One analysis, one file; analyses.c lists them in the order of their finish().
+ */
+#ifndef RS_ANALYZER_ANALYSIS_H
+#define RS_ANALYZER_ANALYSIS_H
+
+#include "model.h"
+
+G_BEGIN_DECLS
+
+/* A part of a run: instances, rendezvous, messages, steps by half-open index ranges, and time. */
+typedef struct {
+    const RsModel *model;
+    gint64 from_ns, to_ns;
+    guint32 first_instance, last_instance;
+    guint32 first_rendezvous, last_rendezvous;
+    guint32 first_message, last_message;
+    guint32 first_step, last_step;
+} RsWindow;
+
+typedef struct {
+    const gchar *kind;       /* design.md's list: "straggler", "slow-link", ... */
+    gchar *title;            /* one line: who, where, how much */
+    const gchar *severity;   /* "high", "medium", "low": definitions.md section 13 */
+    gdouble confidence;      /* 0..1 */
+    gdouble cost_s, cost_percent;
+    GArray *ranks;           /* gint32 world ranks */
+    GPtrArray *hosts;        /* char* */
+    GArray *communicators;   /* guint64 identities */
+    GArray *steps;           /* guint32 step numbers */
+    gdouble t_start_s, t_end_s;
+    GPtrArray *evidence;     /* char*, a sentence with numbers each */
+    gchar *remedy;           /* what a person can do */
+} RsFinding;
+
+typedef struct {
+    const gchar *analysis;
+    gchar *reason;
+} RsNotApplicable;
+
+/* Per rank, per step (step RS_NONE: the whole run). Parts add up to the wall time. */
+typedef struct {
+    guint32 rank, step;
+    gint64 wall_ns, compute_ns, comm_exposed_ns, comm_hidden_ns, wait_ns, io_ns, idle_ns;
+} RsBreakdown;
+
+/* Per (operation, api, size class); bandwidths in bytes/s, NAN where there is none. */
+typedef struct {
+    guint8 coll, api;
+    guint32 size_class;      /* k of [2^k, 2^(k+1)) */
+    guint64 count, timed, bytes;
+    gint64 call_ns_median, wait_ns_median, transfer_ns_median;
+    gint64 wait_ns_sum, transfer_ns_sum;
+    gdouble algbw_call, algbw_transfer, busbw_call, busbw_transfer;
+    gboolean device;         /* times are device intervals */
+} RsCollMetric;
+
+/* Per ordered pair of hosts. */
+typedef struct {
+    guint32 src_host, dst_host;
+    guint64 messages, bytes;
+    gint64 busy_ns;          /* union of the transfers */
+    gdouble bandwidth;       /* bytes/s over busy time, from the receivers */
+    gdouble best_bandwidth;  /* 90th percentile over transfers */
+} RsLinkMetric;
+
+typedef struct {
+    GPtrArray *findings;       /* RsFinding, dearest first */
+    GPtrArray *not_applicable; /* RsNotApplicable */
+    GArray *breakdown;         /* RsBreakdown: ranks for the run, then ranks x steps */
+    GArray *collectives;       /* RsCollMetric */
+    GArray *links;             /* RsLinkMetric */
+} RsResults;
+
+typedef struct {
+    const gchar *name;
+    const gchar *help;                       /* one line */
+    gsize state_size;
+    void (*init)(gpointer state, const RsModel *model);
+    void (*feed)(gpointer state, const RsWindow *window);
+    void (*merge)(gpointer state, gconstpointer other);
+    void (*finish)(gpointer state, const RsModel *model, RsResults *results);
+    void (*release)(gpointer state);
+} RsAnalysis;
+
+extern const RsAnalysis *const rs_analyses[]; /* NULL-terminated */
+
+/* Options of a report: what part of the run to look at. Zero means all. */
+typedef struct {
+    gdouble from_s, to_s;    /* to_s 0: the end */
+    GArray *ranks;           /* gint32, NULL all */
+    GArray *steps;           /* guint32, NULL all */
+} RsScope;
+
+/* Runs every analysis over `model`; scope may be NULL. Returned: free with rs_results_free. */
+RsResults *rs_analyze(const RsModel *model, const RsScope *scope);
+void rs_results_free(RsResults *results);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(RsResults, rs_results_free)
+
+RsFinding *rs_finding_new(const gchar *kind);
+void rs_finding_free(RsFinding *finding);
+
+G_END_DECLS
+#endif

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model.h - one run in memory: what every rank did, in columns, all ranks on one clock.
+ *
+ * Model: readers fill an RsModel event by event (model-builder.h); rs_model_finish aligns clocks,
+ * pairs collectives and messages, finds steps. From then on it is read-only and may be read from
+ * any number of threads.
+ * Units: nanoseconds since the run began (the earliest event of any rank is at 0); bytes.
+ * Memory: an event is one row of the columns below, 32 bytes; what repeats (operation,
+ * communicator, type, count, peer, tag, name) is interned as a signature.
+ * Order: the events of one track are sorted by (start, longer first, order in the capture).
+ */
+#ifndef RS_ANALYZER_MODEL_H
+#define RS_ANALYZER_MODEL_H
+
+#include <glib.h>
+
+#include "ops.h"
+#include "rsc.h"
+
+G_BEGIN_DECLS
+
+#define RS_NONE G_MAXUINT32 /* "no such index", for every guint32 index */
+
+typedef guint32 RsStr; /* interned string; 0 is "" */
+
+typedef enum {
+    RS_KIND_CALL,    /* MPI or NCCL call on the host */
+    RS_KIND_DEVICE,  /* execution on the device: NCCL operation, kernel, copy */
+    RS_KIND_RANGE,   /* NVTX push/pop */
+    RS_KIND_SPAN,    /* NVTX start/end: may overlap on its track */
+    RS_KIND_MARK,
+    RS_KIND_COUNTER,
+    RS_KIND_HOLE,    /* events were lost here: count of them */
+    RS_KIND_IO,
+} RsKind;
+
+/* What an event is, without when and where: interned. */
+typedef struct {
+    guint8 kind;        /* RsKind */
+    guint8 klass;       /* enum rs_op_class */
+    guint8 coll;        /* enum rs_coll */
+    guint8 api;         /* enum rs_op_api */
+    guint16 op;         /* ops table; 0 where it has no number */
+    guint16 spare;
+    RsStr name;         /* "MPI_Allreduce", the range's text, the counter's name */
+    RsStr dtype, redop; /* 0 none */
+    guint32 comm;       /* RsComm index, RS_NONE none */
+    gint32 peer;        /* root, destination or source: rank in comm; -1 none, -2 any */
+    gint32 tag;
+    RsStr domain, category; /* ranges */
+    guint32 color;
+    guint64 count;      /* elements as passed */
+    guint64 bytes;      /* S of definitions.md section 1 for a collective; payload of a message */
+} RsSig;
+
+typedef enum {
+    RS_FLAG_FAILED = 1 << 0,
+    RS_FLAG_OPEN = 1 << 1,      /* had not ended when the capture did; end = the last time known */
+    RS_FLAG_CAPTURED = 1 << 2,
+    RS_FLAG_IN_PLACE = 1 << 3,
+    RS_FLAG_SEQ = 1 << 4,       /* seq holds the collective's number */
+    RS_FLAG_RECOVERED = 1 << 5,
+} RsFlag;
+
+/* Columns, all `n` long, indexed by event. */
+typedef struct {
+    guint32 n;
+    gint64 *start_ns;
+    gint64 *end_ns;   /* >= start_ns */
+    guint32 *sig;     /* RsSig index */
+    guint16 *flags;   /* RsFlag */
+    guint16 *aux;     /* range: depth */
+    guint32 *seq;     /* collective: number on its communicator; counter: bits of a float */
+    guint32 *link;    /* nonblocking start: the event that completed it; device: its call; RS_NONE */
+} RsEvents;
+
+/* A row of slices that belong to one thread or device stream of one rank. Events of a track are
+ * events [first, first + n). */
+typedef struct {
+    guint32 rank;     /* RsRank index */
+    guint32 first, n;
+    RsStr name;       /* "main", "thread 4243", "NCCL device 0" */
+    guint64 tid;
+    gboolean device;
+} RsTrack;
+
+typedef struct {
+    gint32 rank;      /* world rank; -1 unknown (then the label tells) */
+    guint32 host;     /* RsHost index */
+    guint32 domain;   /* clock domain index */
+    gint64 pid;
+    RsStr program, path; /* path: the capture it came from */
+    guint32 first_track, n_tracks;
+    gint64 first_ns, last_ns;
+    guint64 events, dropped;
+    gboolean ended;   /* the capture was closed by a living process */
+    gboolean missing; /* no capture of this rank was found; all else is zero */
+    RsStr note;       /* why it is incomplete; "" where it is not */
+    guint32 open_event; /* the innermost call it was in at the end, RS_NONE */
+} RsRank;
+
+typedef struct {
+    RsStr name;
+    gdouble nic_mbps; /* of its fastest interface that carries the run; 0 unknown */
+} RsHost;
+
+typedef struct {
+    RsStr name;             /* machine and time namespace */
+    gint64 offset_ns;       /* added to its time at the run's start */
+    gdouble drift_ppm;
+    gint64 uncertainty_ns;  /* half the round trip or more; 0 for the reference */
+} RsDomain;
+
+/* A communicator, one for all its members. */
+typedef struct {
+    guint64 identity, parent;
+    guint32 api;            /* enum rs_comm_api */
+    gint32 size;
+    guint32 n_members;      /* size, or 0 where members are unknown */
+    guint32 *members;       /* RsRank index by rank in the communicator; RS_NONE where absent */
+    RsStr name;
+} RsComm;
+
+/* One collective over all its ranks, matched by (communicator identity, sequence). */
+typedef struct {
+    guint32 comm;           /* RsComm index */
+    guint32 seq;
+    guint32 sig;            /* of the first member present */
+    guint32 n_present;      /* members whose events we have */
+    guint32 first_member;   /* in RsModel.member_events: comm size entries, RS_NONE where absent */
+    gint64 first_arrival_ns, last_arrival_ns, last_end_ns; /* valid where complete */
+    guint32 last_rank;      /* RsRank index of the last to arrive */
+    guint32 step;           /* RS_NONE outside steps */
+    gboolean complete;      /* all members present, all ended */
+    gboolean timed;         /* arrivals are known: host-blocking, or device intervals exist */
+    gboolean warmup;        /* first of its (communicator, operation, size class) */
+    gboolean mismatched;    /* members disagree on operation, type, count or root */
+} RsInstance;
+
+/* A moment at which all ranks must be ready, not a call: ranges named NEGOTIATE_* of one tensor,
+ * matched by (tensor, occurrence). Same arrival logic as RsInstance. */
+typedef struct {
+    RsStr name;             /* the tensor */
+    guint32 occurrence;
+    guint32 first_member;   /* in member_events: n_ranks entries by RsRank index */
+    guint32 n_present;
+    gint64 first_arrival_ns, last_arrival_ns, last_end_ns;
+    guint32 last_rank;
+    guint32 step;
+} RsRendezvous;
+
+/* One message, matched by (communicator, source, destination, tag, order). */
+typedef struct {
+    guint32 send, recv;     /* events; RS_NONE where one side is missing */
+    guint32 src, dst;       /* RsRank index */
+    guint64 bytes;
+    gint64 both_ns;         /* when both sides had arrived */
+    gint64 end_ns;          /* when the receiver had it */
+    guint32 step;
+} RsMessage;
+
+typedef struct {
+    guint32 number;         /* as the program counts, else from 0 */
+    gboolean complete;      /* all ranks have its beginning and end */
+    gint64 start_ns, end_ns; /* earliest begin, latest end over ranks */
+    guint32 first_span;     /* in RsModel.step_spans: n_ranks entries */
+} RsStep;
+
+typedef struct {
+    gint64 start_ns, end_ns; /* equal: the rank has no such step */
+} RsSpan;
+
+typedef struct {
+    gchar *path;
+    guint64 offset;
+    gchar *text;
+} RsWarning;
+
+typedef struct _RsModel RsModel;
+struct _RsModel {
+    RsEvents events;
+    GArray *sigs;          /* RsSig */
+    GArray *tracks;        /* RsTrack, by rank then thread */
+    GArray *ranks;         /* RsRank, sorted by world rank */
+    GArray *hosts;         /* RsHost, in order of their lowest rank */
+    GArray *domains;       /* RsDomain */
+    GArray *comms;         /* RsComm */
+    GArray *instances;     /* RsInstance, by last arrival */
+    GArray *rendezvous;    /* RsRendezvous, by last arrival */
+    GArray *messages;      /* RsMessage, by both_ns */
+    GArray *steps;         /* RsStep */
+    GArray *step_spans;    /* RsSpan */
+    GArray *member_events; /* guint32 */
+    GPtrArray *warnings;   /* RsWarning */
+    GHashTable *meta;      /* char* "rank/key" or "key" -> char* */
+    GPtrArray *strings;    /* by RsStr */
+    gint32 world_size;     /* ranks the run had; >= ranks->len where captures are missing */
+    gint64 base_realtime_ns; /* Unix time of 0 */
+    gint64 duration_ns;
+    gint64 clock_uncertainty_ns; /* greatest over domains */
+    const gchar *clock_method;   /* "single domain", "round trips", "collective ends", "none" */
+    gboolean clock_trusted;
+    const gchar *step_source;    /* "marks", "ranges", "repetition", "none" */
+    gboolean incomplete;         /* something is missing: ranks' notes and warnings say what */
+    guint64 dropped;
+};
+
+static inline const gchar *rs_model_str(const RsModel *m, RsStr s)
+{
+    return (const gchar *)g_ptr_array_index(m->strings, s);
+}
+static inline const RsSig *rs_model_sig(const RsModel *m, guint32 event)
+{
+    return &g_array_index(m->sigs, RsSig, m->events.sig[event]);
+}
+static inline RsRank *rs_model_rank(const RsModel *m, guint32 i)
+{
+    return &g_array_index(m->ranks, RsRank, i);
+}
+/* The track an event stands on: binary search over tracks. */
+guint32 rs_model_track_of(const RsModel *m, guint32 event);
+/* "rank 2 (host1:4242)", the same text in every export and window. Returned: free it. */
+gchar *rs_model_dup_rank_label(const RsModel *m, guint32 rank);
+
+void rs_model_free(RsModel *model);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(RsModel, rs_model_free)
+
+G_END_DECLS
+#endif

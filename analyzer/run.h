@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * run.h - opens whatever a user calls a run: a run folder, captures, an exported SQLite file.
+ *
+ * The format is found by content. Several paths are ranks of one run. A damaged input gives what it
+ * holds, with a warning for each loss; only an input that holds nothing is an error.
+ */
+#ifndef RS_ANALYZER_RUN_H
+#define RS_ANALYZER_RUN_H
+
+#include "model.h"
+
+G_BEGIN_DECLS
+
+#define RS_ERROR rs_error_quark()
+GQuark rs_error_quark(void);
+typedef enum {
+    RS_ERROR_USAGE,      /* exit 2 */
+    RS_ERROR_UNREADABLE, /* exit 2: no such file, not a run, newer version, nothing in it */
+    RS_ERROR_IO,         /* exit 2: could not write */
+} RsError;
+
+/* Called now and then with the share done, 0..1; may be NULL. */
+typedef void (*RsProgress)(gdouble share, const gchar *what, gpointer data);
+
+/* Reads `paths` (NULL-terminated) into a finished model. NULL and `error` where nothing is
+ * readable; the message names path, place and remedy. */
+RsModel *rs_run_open(const gchar *const *paths, RsProgress progress, gpointer data, GError **error);
+
+G_END_DECLS
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ring.h - the memory a traced process shares with its future: rings that outlive it on tmpfs.
+ *
+ * Model: a process has one control file (number 0) and one ring file per thread (1, 2, ...), named
+ * "<prefix>.<number>" where <prefix> stands under "ring.prefix" in the capture's META block and in
+ * the control file. The producer (the thread) moves `head`, the consumer (the drain thread, or
+ * `merge` once the process is dead) moves `tail`; both count slots since the start, so that
+ * head - tail is what is still to be written. Everything between them is whole: a slot is published
+ * by a release store of `head` after its 48 bytes.
+ *
+ * Ownership: the process makes and at a clean end removes the files; whoever recovers them after a
+ * death appends what they hold to the capture, then removes them. A process is dead when no process
+ * of `pid` has the start time `pid_start`.
+ */
+#ifndef RS_SCHEMAS_RING_H
+#define RS_SCHEMAS_RING_H
+
+#include "rsc.h"
+
+#define RS_RING_MAGIC 0x474e4952u /* "RING" in file order */
+#define RS_RING_VERSION 1u
+#define RS_RING_PATH_MAX 1024
+
+/* Number 0. Then `defs_capacity` bytes of struct rs_def records from byte RS_RING_DEFS_OFFSET. */
+#define RS_RING_DEFS_OFFSET 8192u
+struct rs_ring_process {
+    uint32_t magic, version;
+    int32_t pid;
+    uint32_t thread_count;       /* atomic: ring files made so far, numbered 1..thread_count */
+    uint64_t pid_start;          /* field 22 of /proc/<pid>/stat */
+    uint64_t defs_capacity;
+    uint64_t defs_used;          /* atomic, release: whole records only */
+    uint64_t defs_written;       /* of those, bytes that stand in the capture file */
+    uint64_t capture_bytes;      /* atomic: length of the capture file after the last whole block */
+    uint32_t next_sequence;      /* of the block after that */
+    uint32_t spare;
+    struct rs_anchor first_anchor, last_anchor;
+    char prefix[RS_RING_PATH_MAX];
+    char capture[RS_RING_PATH_MAX]; /* absolute path of the .rsc; empty: no event yet */
+};
+
+/* A thread's ring. Slots follow at byte RS_RING_SLOTS_OFFSET. */
+#define RS_RING_SLOTS_OFFSET 4096u
+struct rs_ring_thread {
+    uint32_t magic, version;
+    uint32_t thread;             /* running number in the process, from 0 */
+    uint32_t tid;
+    uint64_t slot_count;         /* a power of two */
+    uint64_t spare0[5];
+    /* written by the producer */
+    uint64_t head;               /* atomic, release */
+    uint64_t dropped;            /* atomic: events dropped */
+    uint64_t hole_first;         /* tick of the first event of the hole now open, 0 none */
+    uint64_t hole_count;
+    uint64_t events;             /* atomic: events committed */
+    uint64_t spare1[3];
+    /* written by the consumer */
+    uint64_t tail;               /* atomic, release */
+    uint64_t spare2[7];
+    struct rs_open open;         /* atomic by convention: `op` is stored last and cleared first */
+};
+
+static_assert(sizeof(struct rs_ring_process) <= RS_RING_DEFS_OFFSET, "control head");
+static_assert(offsetof(struct rs_ring_thread, head) == 64, "producer line");
+static_assert(offsetof(struct rs_ring_thread, tail) == 128, "consumer line");
+static_assert(sizeof(struct rs_ring_thread) <= RS_RING_SLOTS_OFFSET, "ring head");
+
+#endif
