@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * core.h - how a wrapper records: the part of the tracer that every wrapped API shares.
+ *
+ * Model: each thread has a ring on tmpfs (schemas/ring.h). A wrapper brackets the real call with
+ * rs_call_enter and rs_call_leave; between them the ring's head says what the thread is in. The
+ * drain thread writes rings to the capture file. Nothing here allocates, locks or blocks once a
+ * thread, communicator and type have been seen; the first sight of each may.
+ * Threads: everything may be called from any thread; a struct rs_thread only from its own.
+ * Errors: none reach the caller. Trouble turns recording off, counts, and stands in the capture.
+ * errno is kept by whoever calls a slow function (rs_core->...) on a wrapped call's path.
+ *
+ * The front library and the back ends are separate objects and share no symbols: each has its own
+ * hidden `rs_core`, which the front fills at load and hands to a back end at its init.
+ */
+#ifndef RS_TRACER_CORE_H
+#define RS_TRACER_CORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+#include "ops.h"
+#include "ring.h"
+#include "rsc.h"
+
+#define RS_LIKELY(x) __builtin_expect(!!(x), 1)
+#define RS_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define RS_HIDDEN __attribute__((visibility("hidden")))
+
+/* A communicator as this process knows it. Lives as long as the process. */
+struct rs_comm {
+    uint64_t identity;
+    uint32_t id;            /* RS_DEF_COMM id */
+    uint32_t next_seq;      /* number of its next collective: only the thread that calls one moves it */
+    uint32_t next_child;    /* communicators made from it so far */
+    int32_t rank, size;
+    uint32_t api;           /* enum rs_comm_api */
+    int32_t *members;       /* world ranks by rank in it, NULL unknown */
+};
+
+struct rs_type {
+    uint32_t id;            /* RS_DEF_DTYPE or RS_DEF_REDOP id */
+    uint64_t size_bytes;
+};
+
+#define RS_CACHE 4 /* last handles seen by a thread, direct-mapped */
+
+struct rs_thread {
+    struct rs_ring_thread *ring;
+    struct rs_event *slots;
+    uint64_t mask;          /* slot_count - 1 */
+    uint64_t head;          /* own copy of ring->head */
+    uint64_t limit;         /* head may grow to this before ring->tail must be read again */
+    uint32_t depth;         /* > 0: inside a recorded call or the tracer itself; record nothing */
+    uint32_t number;
+    uint32_t range_depth;
+    struct { uint64_t handle; uint32_t epoch; struct rs_comm *comm; } comm_cache[RS_CACHE];
+    struct { uint64_t handle; uint32_t epoch; struct rs_type *type; } dtype_cache[RS_CACHE];
+    struct { uint64_t handle; uint32_t epoch; struct rs_type *type; } redop_cache[RS_CACHE];
+    void *scratch;          /* a back end's own, per thread */
+};
+
+/* Which RINGSCOPE_TRACE parts are on. */
+enum rs_part { RS_PART_NCCL = 1, RS_PART_MPI = 2, RS_PART_NVTX = 4, RS_PART_CUDA = 8,
+               RS_PART_GLOO = 16, RS_PART_IO = 32, RS_PART_COUNTERS = 64 };
+
+/* The slow functions, and what changes at run time. One table, made by core.c. */
+struct rs_core {
+    uint32_t abi;                    /* sizeof(struct rs_core) */
+    uint32_t parts;                  /* enum rs_part bits that are on */
+    volatile uint32_t *epoch;        /* grows when any handle is freed or made again: caches are stale */
+    volatile uint32_t *off;          /* nonzero: record nothing (stopped, failed, or child not ready) */
+    bool use_tsc;
+
+    /* The calling thread's state, made at first sight; NULL where recording is off. */
+    struct rs_thread *(*thread)(void);
+    /* The ring is full as far as the thread knows: look at tail again; false: drop (counted). */
+    bool (*make_room)(struct rs_thread *t, unsigned slots);
+
+    /* Interning: the same text gives the same id for the life of the process. 0 on failure. */
+    uint32_t (*string)(const char *text, size_t bytes);
+    /* RS_DEF_OP for an operation this process may record; call once per op when its slot resolves. */
+    void (*define_op)(uint16_t op);
+
+    /* Handle tables. find_x: NULL where unknown. define_x replaces what the handle meant before.
+     * forget_x: the handle was freed. `members` may be NULL and is copied. */
+    struct rs_comm *(*find_comm)(enum rs_comm_api api, uint64_t handle);
+    struct rs_comm *(*define_comm)(enum rs_comm_api api, uint64_t handle, uint64_t identity,
+                                   uint64_t parent, int32_t rank, int32_t size,
+                                   const int32_t *members, int32_t device, const char *name);
+    void (*forget_comm)(enum rs_comm_api api, uint64_t handle);
+    struct rs_type *(*find_dtype)(uint32_t api, uint64_t handle);
+    struct rs_type *(*define_dtype)(uint32_t api, uint64_t handle, const char *name, uint64_t size);
+    struct rs_type *(*find_redop)(uint32_t api, uint64_t handle);
+    struct rs_type *(*define_redop)(uint32_t api, uint64_t handle, const char *name);
+    void (*forget_type)(uint32_t api, uint64_t handle);
+
+    /* Facts of the capture's META: the last value of a key wins. Known keys: capture-format.md. */
+    void (*meta)(const char *key, const char *value);
+    /* World rank and size, once known (MPI_Init, launcher's variables, NCCL). */
+    void (*set_rank)(int32_t rank, int32_t world_size);
+    uint64_t (*run_hash)(void);      /* of the run id: the seed of identities */
+    const char *(*host)(void);       /* RINGSCOPE_HOST or the host's name */
+    const char *(*domain)(void);     /* clock domain: machine name + time namespace */
+    void (*anchor)(void);            /* take a clock anchor now */
+    void (*probe)(const struct rs_clock_probe *probe);
+    /* Flush rings to the file now; `reason` RS_END_* also writes the end block once. */
+    void (*flush)(enum rs_end_reason reason);
+};
+
+extern const struct rs_core *rs_core RS_HIDDEN;
+extern __thread struct rs_thread *rs_self RS_HIDDEN __attribute__((tls_model("initial-exec")));
+
+static inline uint64_t rs_tick(void)
+{
+#if defined(__x86_64__)
+    if (RS_LIKELY(rs_core->use_tsc))
+        return __rdtsc();
+#elif defined(__aarch64__)
+    if (RS_LIKELY(rs_core->use_tsc)) {
+        uint64_t v;
+        __asm__ volatile("mrs %0, cntvct_el0" : "=r"(v));
+        return v;
+    }
+#endif
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* The thread's state if a call made now is to be recorded: recording is on, and this is the
+ * outermost recorded call. Else NULL: just make the real call. */
+static inline struct rs_thread *rs_thread_if_recording(void)
+{
+    struct rs_thread *t = rs_self;
+    if (RS_UNLIKELY(!t)) {
+        if (!rs_core || *rs_core->off)
+            return NULL;
+        t = rs_self = rs_core->thread();
+        if (!t)
+            return NULL;
+    }
+    return RS_LIKELY(t->depth == 0 && !*rs_core->off) ? t : NULL;
+}
+
+/* Slot `i` of the record being written, valid after rs_room(t, n) with i < n. */
+static inline void *rs_slot(struct rs_thread *t, unsigned i)
+{
+    return &t->slots[(t->head + i) & t->mask];
+}
+static inline bool rs_room(struct rs_thread *t, unsigned n)
+{
+    return RS_LIKELY(t->head + n <= t->limit) || rs_core->make_room(t, n);
+}
+static inline void rs_commit(struct rs_thread *t, unsigned n)
+{
+    t->head += n;
+    __atomic_store_n(&t->ring->head, t->head, __ATOMIC_RELEASE);
+    /* events are counted by the consumer: whoever reads slots can tell extension slots apart */
+}
+
+/* Enter: what the thread is in, for `status` and for the capture of a killed process. */
+static inline uint64_t rs_call_enter(struct rs_thread *t, uint16_t op, uint32_t comm, uint32_t seq,
+                                     int32_t peer, uint64_t count, uint32_t dtype)
+{
+    struct rs_open *o = &t->ring->open;
+    t->depth++;
+    o->comm = comm;
+    o->seq = seq;
+    o->peer = peer;
+    o->count = count;
+    o->dtype = dtype;
+    uint64_t now = rs_tick();
+    o->start = now;
+    __atomic_store_n(&o->op, op, __ATOMIC_RELEASE);
+    return now;
+}
+/* Leave: returns the end tick; the caller then writes the record with rs_room, rs_slot, rs_commit. */
+static inline uint64_t rs_call_leave(struct rs_thread *t)
+{
+    uint64_t now = rs_tick();
+    __atomic_store_n(&t->ring->open.op, 0, __ATOMIC_RELEASE);
+    t->depth--;
+    return now;
+}
+
+static inline unsigned rs_cache_index(uint64_t handle)
+{
+    return (unsigned)((handle >> 4) ^ handle ^ (handle >> 10)) & (RS_CACHE - 1);
+}
+
+/* Definitions.md section 13: mixing of identities. Order matters. */
+static inline uint64_t rs_hash_mix(uint64_t h, uint64_t v)
+{
+    h ^= v + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2);
+    h ^= h >> 33;
+    h *= 0xff51afd7ed558ccdull;
+    h ^= h >> 33;
+    h *= 0xc4ceb9fe1a85ec53ull;
+    h ^= h >> 33;
+    return h;
+}
+
+#endif
