@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * nccl.h - the NCCL calls that hostnccl, the stand-in for hosts without a GPU, has; the vendor's
+ * binary interface (version 2.28): a program compiled against either header runs with either library.
+ *
+ * Model: the ranks of a communicator are processes or threads of one host; data moves through shared
+ * memory by the algorithms of samples/runtime/coll. Operations run on the stream's thread, in order,
+ * after the call has returned. What a group holds for one communicator runs as: its collectives in
+ * call order, then its sends and receives at once.
+ * Types: ncclFloat32 and ncclInt32; another is refused with ncclInvalidArgument (ncclGetLastError
+ * names it). Operations: sum, prod, max, min, avg; operators of one's own are refused.
+ * Errors: a rank that dies ends its peers' operations: ncclCommGetAsyncError then says
+ * ncclRemoteError, and synchronising the stream cudaErrorLaunchFailure, once.
+ * Every nccl* is weak and has a strong pnccl*, so that a tool may stand in front.
+ *
+ * A process can tell the stand-in by its data symbol `int hostnccl_standin`.
+ */
+#ifndef HOSTNCCL_NCCL_H
+#define HOSTNCCL_NCCL_H
+
+#include <limits.h>
+
+#include "cuda_runtime.h"
+
+#define NCCL_MAJOR  2
+#define NCCL_MINOR  28
+#define NCCL_PATCH  9
+#define NCCL_SUFFIX ""
+
+#define NCCL_VERSION_CODE 22809
+#define NCCL_VERSION(x, y, z)                                                                      \
+    ((x) <= 2 && (y) <= 8 ? (x) * 1000 + (y) * 100 + (z) : (x) * 10000 + (y) * 100 + (z))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define NCCL_COMM_NULL       NULL
+#define NCCL_UNIQUE_ID_BYTES 128
+#define NCCL_SPLIT_NOCOLOR   -1
+
+#define NCCL_CONFIG_UNDEF_INT INT_MIN
+#define NCCL_CONFIG_UNDEF_PTR NULL
+#define NCCL_UNDEF_FLOAT      -1.0f
+
+#define NCCL_SHRINK_DEFAULT 0x00
+#define NCCL_SHRINK_ABORT   0x01
+
+typedef struct ncclComm *ncclComm_t;
+typedef struct ncclWindow_vidmem *ncclWindow_t;
+
+typedef struct {
+    char internal[NCCL_UNIQUE_ID_BYTES];
+} ncclUniqueId;
+
+typedef enum {
+    ncclSuccess = 0,
+    ncclUnhandledCudaError = 1,
+    ncclSystemError = 2,
+    ncclInternalError = 3,
+    ncclInvalidArgument = 4,
+    ncclInvalidUsage = 5,
+    ncclRemoteError = 6,
+    ncclInProgress = 7,
+    ncclNumResults = 8
+} ncclResult_t;
+
+typedef enum {
+    ncclSum = 0,
+    ncclProd = 1,
+    ncclMax = 2,
+    ncclMin = 3,
+    ncclAvg = 4,
+    ncclNumOps = 5,
+    ncclMaxRedOp = 0x7fffffff
+} ncclRedOp_t;
+
+typedef enum {
+    ncclInt8 = 0,
+    ncclChar = 0,
+    ncclUint8 = 1,
+    ncclInt32 = 2,
+    ncclInt = 2,
+    ncclUint32 = 3,
+    ncclInt64 = 4,
+    ncclUint64 = 5,
+    ncclFloat16 = 6,
+    ncclHalf = 6,
+    ncclFloat32 = 7,
+    ncclFloat = 7,
+    ncclFloat64 = 8,
+    ncclDouble = 8,
+    ncclBfloat16 = 9,
+    ncclFloat8e4m3 = 10,
+    ncclFloat8e5m2 = 11,
+    ncclNumTypes = 12
+} ncclDataType_t;
+
+typedef enum { ncclScalarDevice = 0, ncclScalarHostImmediate = 1 } ncclScalarResidence_t;
+
+/* A caller's `size` may be that of an older or newer version: fields beyond it are not read. */
+typedef struct ncclConfig_v22800 {
+    size_t size;
+    unsigned int magic;
+    unsigned int version;
+    int blocking;
+    int cgaClusterSize;
+    int minCTAs;
+    int maxCTAs;
+    const char *netName;
+    int splitShare;
+    int trafficClass;
+    const char *commName;
+    int collnetEnable;
+    int CTAPolicy;
+    int shrinkShare;
+    int nvlsCTAs;
+    int nChannelsPerNetPeer;
+    int nvlinkCentricSched;
+} ncclConfig_t;
+
+#define NCCL_CONFIG_INITIALIZER                                                                    \
+    {sizeof(ncclConfig_t), 0xcafebeef, NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH),           \
+     NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,   \
+     NCCL_CONFIG_UNDEF_PTR, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_PTR,   \
+     NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,   \
+     NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT}
+
+/* One line a function: the nccl* form and, with the same parameters, the pnccl* form. */
+#define HOSTNCCL_API(result, name, parameters)                                                     \
+    result nccl##name parameters;                                                                  \
+    result pnccl##name parameters
+
+HOSTNCCL_API(ncclResult_t, GetVersion, (int *version));
+HOSTNCCL_API(const char *, GetErrorString, (ncclResult_t result));
+HOSTNCCL_API(const char *, GetLastError, (ncclComm_t comm));
+
+/* The process that makes an id must live until every rank has initialised with it. */
+HOSTNCCL_API(ncclResult_t, GetUniqueId, (ncclUniqueId *uniqueId));
+HOSTNCCL_API(ncclResult_t, CommInitRank,
+             (ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank));
+HOSTNCCL_API(ncclResult_t, CommInitRankConfig,
+             (ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t *config));
+HOSTNCCL_API(ncclResult_t, CommInitRankScalable,
+             (ncclComm_t *newcomm, int nranks, int myrank, int nId, ncclUniqueId *commIds,
+              ncclConfig_t *config));
+HOSTNCCL_API(ncclResult_t, CommInitAll, (ncclComm_t *comm, int ndev, const int *devlist));
+HOSTNCCL_API(ncclResult_t, CommSplit,
+             (ncclComm_t comm, int color, int key, ncclComm_t *newcomm, ncclConfig_t *config));
+HOSTNCCL_API(ncclResult_t, CommFinalize, (ncclComm_t comm));
+HOSTNCCL_API(ncclResult_t, CommDestroy, (ncclComm_t comm));
+HOSTNCCL_API(ncclResult_t, CommAbort, (ncclComm_t comm));
+HOSTNCCL_API(ncclResult_t, CommGetAsyncError, (ncclComm_t comm, ncclResult_t *asyncError));
+HOSTNCCL_API(ncclResult_t, CommCount, (const ncclComm_t comm, int *count));
+HOSTNCCL_API(ncclResult_t, CommCuDevice, (const ncclComm_t comm, int *device));
+HOSTNCCL_API(ncclResult_t, CommUserRank, (const ncclComm_t comm, int *rank));
+
+/* Memory needs no registration here: these succeed and do nothing more. */
+HOSTNCCL_API(ncclResult_t, MemAlloc, (void **ptr, size_t size));
+HOSTNCCL_API(ncclResult_t, MemFree, (void *ptr));
+HOSTNCCL_API(ncclResult_t, CommRegister,
+             (const ncclComm_t comm, void *buff, size_t size, void **handle));
+HOSTNCCL_API(ncclResult_t, CommDeregister, (const ncclComm_t comm, void *handle));
+
+HOSTNCCL_API(ncclResult_t, AllReduce,
+             (const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
+              ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream));
+HOSTNCCL_API(ncclResult_t, Reduce,
+             (const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
+              ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream));
+HOSTNCCL_API(ncclResult_t, Broadcast,
+             (const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
+              ncclComm_t comm, cudaStream_t stream));
+HOSTNCCL_API(ncclResult_t, Bcast,
+             (void *buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
+              cudaStream_t stream));
+HOSTNCCL_API(ncclResult_t, ReduceScatter,
+             (const void *sendbuff, void *recvbuff, size_t recvcount, ncclDataType_t datatype,
+              ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream));
+HOSTNCCL_API(ncclResult_t, AllGather,
+             (const void *sendbuff, void *recvbuff, size_t sendcount, ncclDataType_t datatype,
+              ncclComm_t comm, cudaStream_t stream));
+HOSTNCCL_API(ncclResult_t, Send,
+             (const void *sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
+              cudaStream_t stream));
+HOSTNCCL_API(ncclResult_t, Recv,
+             (void *recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
+              cudaStream_t stream));
+
+HOSTNCCL_API(ncclResult_t, GroupStart, (void));
+HOSTNCCL_API(ncclResult_t, GroupEnd, (void));
+
+#undef HOSTNCCL_API
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

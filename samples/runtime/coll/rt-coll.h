@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rt-coll.h - rt_coll: synchronous collective algorithms over buffers, over any transport.
+ *
+ * Model: a transport connects `size` ranks. Every rank calls the same function with the same count,
+ * type, operation and root; when it returns 0, this rank's result is in place and its input may be
+ * reused (others may still be at work). One algorithm is one file, whose head states its cost.
+ * Costs are in: a, time of a message whatever its size; b, time per byte; g, time to reduce a byte;
+ * n ranks; S bytes of the whole buffer.
+ *
+ * Buffers: `in` may equal `out` where a function says so, else they don't overlap. Counts are in
+ * elements, may be 0 (nothing is sent then), need not divide by the number of ranks, and may pass
+ * 2^32. Parts of a buffer go to ranks by rt_part_first.
+ * Threads: one call at a time on one transport; different transports are independent.
+ * Errors: 0 or a negative errno: -ECONNRESET a peer died or left, -ECANCELED aborted, -EINVAL, -ENOMEM.
+ * After an error the contents of `out` are undefined and the transport can only be released.
+ * Types and operations wrap, and order floats, as the obvious C does; RT_AVG divides the sum once, at
+ * the end, toward zero for integers.
+ */
+#ifndef RT_COLL_H
+#define RT_COLL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum rt_type { RT_FLOAT32, RT_INT32, RT_TYPE_COUNT };
+enum rt_op { RT_SUM, RT_PROD, RT_MAX, RT_MIN, RT_AVG, RT_OP_COUNT };
+
+static inline uint64_t rt_type_bytes(enum rt_type type)
+{
+    return type < RT_TYPE_COUNT ? 4 : 0;
+}
+
+/* First element of part `i` of `count` elements cut into `n` parts whose sizes differ by at most one,
+ * the longer ones first; i = n gives `count`. */
+static inline uint64_t rt_part_first(uint64_t count, int n, int i)
+{
+    uint64_t each = count / (uint64_t)n, longer = count % (uint64_t)n;
+    return each * (uint64_t)i + ((uint64_t)i < longer ? (uint64_t)i : longer);
+}
+static inline uint64_t rt_part_count(uint64_t count, int n, int i)
+{
+    return rt_part_first(count, n, i + 1) - rt_part_first(count, n, i);
+}
+
+/* ---- transport: what carries messages ---- */
+
+/* A posted send or receive. Storage is the poster's and must stay until it was waited for; the words
+ * are the transport's. */
+struct rt_request {
+    uint64_t word[10];
+};
+
+struct rt_transport;
+
+struct rt_transport_ops {
+    /* Post a message to, or from, `peer` (not itself), of 1 to block_bytes bytes. Messages of a pair
+     * match in the order they were posted; both sides give the same number of bytes. */
+    int (*send)(struct rt_transport *t, const void *data, uint64_t bytes, int peer,
+                struct rt_request *ret);
+    int (*recv)(struct rt_transport *t, void *data, uint64_t bytes, int peer, struct rt_request *ret);
+    /* Receive and reduce at once: out[i] = op(operand[i], incoming[i]); operand may be out. NULL where
+     * a transport can't: then rt_coll receives into scratch and reduces afterwards. */
+    int (*recv_reduce)(struct rt_transport *t, void *out, const void *operand, uint64_t count,
+                       enum rt_type type, enum rt_op op, int peer, struct rt_request *ret);
+    /* Wait until all are complete. All progress meanwhile, in any order. */
+    int (*wait)(struct rt_transport *t, struct rt_request *requests, unsigned n);
+};
+
+/* First member of every transport. `scratch` belongs to rt_coll; whoever releases a transport calls
+ * rt_transport_release first. */
+struct rt_transport {
+    const struct rt_transport_ops *ops;
+    int rank, size;
+    uint64_t block_bytes; /* longest message, and what one step of an algorithm works on: a multiple of
+                             64. Small where staying in cache counts, large where a message costs. */
+    void *scratch;
+    uint64_t scratch_bytes;
+};
+
+void rt_transport_release(struct rt_transport *t);
+
+/* ---- allreduce: in and out have `count` elements; in may equal out ---- */
+
+typedef int rt_allreduce_fn(struct rt_transport *t, const void *in, void *out, uint64_t count,
+                            enum rt_type type, enum rt_op op);
+
+/* Picks one of the others by size and number of ranks: what to call when in doubt. */
+rt_allreduce_fn rt_allreduce;
+rt_allreduce_fn rt_allreduce_ring;
+rt_allreduce_fn rt_allreduce_recursive_doubling;
+rt_allreduce_fn rt_allreduce_halving_doubling;
+rt_allreduce_fn rt_allreduce_tree;
+
+/* Finds one by name ("auto", "ring", "recursive-doubling", "halving-doubling", "tree"); NULL unknown. */
+rt_allreduce_fn *rt_allreduce_find(const char *name);
+/* Their names, comma separated. */
+const char *rt_allreduce_names(void);
+
+/* Reduce-scatter over `inside`, allreduce of this rank's part over `across`, allgather over `inside`.
+ * `inside` connects the ranks of one host, `across` the ranks of equal inside rank; every host has
+ * the same number of ranks. */
+int rt_allreduce_hierarchical(struct rt_transport *inside, struct rt_transport *across,
+                              const void *in, void *out, uint64_t count, enum rt_type type,
+                              enum rt_op op);
+
+/* ---- the others ---- */
+
+/* `in` has `count` elements; `out` gets the reduced part of this rank: rt_part_count(count, size, rank)
+ * elements. `out` may be that part's place in `in`, the rest of which is then kept. */
+int rt_reduce_scatter_ring(struct rt_transport *t, const void *in, void *out, uint64_t count,
+                           enum rt_type type, enum rt_op op);
+
+/* `in` is this rank's part of `count` elements; `out` gets all. `in` may be its place in `out`. */
+int rt_allgather_ring(struct rt_transport *t, const void *in, void *out, uint64_t count,
+                      enum rt_type type);
+
+/* `data` of `root` to all. rt_broadcast picks. */
+typedef int rt_broadcast_fn(struct rt_transport *t, void *data, uint64_t count, enum rt_type type,
+                            int root);
+rt_broadcast_fn rt_broadcast;
+rt_broadcast_fn rt_broadcast_binomial;
+rt_broadcast_fn rt_broadcast_chain;
+
+/* `out` is written on `root` only and may equal `in`; elsewhere it may be NULL. */
+int rt_reduce_binomial(struct rt_transport *t, const void *in, void *out, uint64_t count,
+                       enum rt_type type, enum rt_op op, int root);
+
+/* Returns when every rank has called it. */
+int rt_barrier(struct rt_transport *t);
+
+/* ---- kernels ---- */
+
+/* out[i] = op(a[i], b[i]); out may be a or b. RT_AVG adds. */
+void rt_reduce(void *out, const void *a, const void *b, uint64_t count, enum rt_type type,
+               enum rt_op op);
+/* The end of RT_AVG: data[i] /= n. */
+void rt_divide(void *data, uint64_t count, enum rt_type type, int n);
+
+#endif
