@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuda_runtime_api.h - the CUDA runtime calls that the stand-in libcudart has, with the vendor's
- * binary interface (version 13.0): a program compiled against either header runs with either library.
+ * binary interface (version 13.0): a program compiled against either header runs with either
+ * library.
  *
- * Model: "device memory" is host memory. A stream is a thread that runs what was put on it, in order;
- * stream 0 (legacy) waits for, and is waited for by, the device's streams that were not made with
- * cudaStreamNonBlocking, as in CUDA. There are as many devices as HOSTNCCL_DEVICES says, 8 by default.
- * Threads: every call from any thread; the current device is per thread.
- * Limits: no kernels, graphs, arrays, textures, managed-memory hints, IPC or driver interface; not
- * usable in a child after fork() of a process that used a stream (nor is CUDA).
+ * Model: "device memory" is host memory. A stream is a thread that runs what was put on it, in
+ * order; stream 0 (legacy) waits for, and is waited for by, the device's streams that were not made
+ * with cudaStreamNonBlocking, as in CUDA. There are as many devices as HOSTNCCL_DEVICES says, 8 by
+ * default. Threads: every call from any thread; the current device is per thread. Limits: no
+ * kernels, graphs, arrays, textures, managed-memory hints, IPC or driver interface; not usable in a
+ * child after fork() of a process that used a stream (nor is CUDA).
  *
  * Names and values are facts of the interface; tests/unit/hostnccl-abi.c asserts them against this
  * header and, where it is present, against the vendor's.
@@ -70,21 +71,21 @@ typedef struct CUevent_st *cudaEvent_t;
 typedef void (*cudaHostFn_t)(void *userData);
 typedef void (*cudaStreamCallback_t)(cudaStream_t stream, cudaError_t status, void *userData);
 
-#define cudaStreamDefault        0x00
-#define cudaStreamNonBlocking    0x01
-#define cudaStreamLegacy         ((cudaStream_t)0x1)
-#define cudaStreamPerThread      ((cudaStream_t)0x2)
-#define cudaEventDefault         0x00
-#define cudaEventBlockingSync    0x01
-#define cudaEventDisableTiming   0x02
-#define cudaEventInterprocess    0x04
-#define cudaEventRecordDefault   0x00
-#define cudaEventWaitDefault     0x00
-#define cudaHostAllocDefault     0x00
-#define cudaHostAllocPortable    0x01
-#define cudaHostAllocMapped      0x02
-#define cudaMemAttachGlobal      0x01
-#define cudaDeviceScheduleAuto   0x00
+#define cudaStreamDefault      0x00
+#define cudaStreamNonBlocking  0x01
+#define cudaStreamLegacy       ((cudaStream_t)0x1)
+#define cudaStreamPerThread    ((cudaStream_t)0x2)
+#define cudaEventDefault       0x00
+#define cudaEventBlockingSync  0x01
+#define cudaEventDisableTiming 0x02
+#define cudaEventInterprocess  0x04
+#define cudaEventRecordDefault 0x00
+#define cudaEventWaitDefault   0x00
+#define cudaHostAllocDefault   0x00
+#define cudaHostAllocPortable  0x01
+#define cudaHostAllocMapped    0x02
+#define cudaMemAttachGlobal    0x01
+#define cudaDeviceScheduleAuto 0x00
 
 /* errors: the last one is per thread; cudaGetLastError forgets it */
 const char *cudaGetErrorName(cudaError_t error);
@@ -137,8 +138,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 cudaError_t cudaStreamGetFlags(cudaStream_t hStream, unsigned int *flags);
 cudaError_t cudaStreamGetPriority(cudaStream_t hStream, int *priority);
 cudaError_t cudaStreamGetDevice(cudaStream_t hStream, int *device);
-cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData,
-                                  unsigned int flags);
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback,
+                                  void *userData, unsigned int flags);
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData);
 
 /* events */

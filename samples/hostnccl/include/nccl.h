@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nccl.h - the NCCL calls that hostnccl, the stand-in for hosts without a GPU, has; the vendor's
- * binary interface (version 2.28): a program compiled against either header runs with either library.
+ * binary interface (version 2.28): a program compiled against either header runs with either
+ * library.
  *
- * Model: the ranks of a communicator are processes or threads of one host; data moves through shared
- * memory by the algorithms of samples/runtime/coll. Operations run on the stream's thread, in order,
- * after the call has returned. What a group holds for one communicator runs as: its collectives in
- * call order, then its sends and receives at once.
- * Types: ncclFloat32 and ncclInt32; another is refused with ncclInvalidArgument (ncclGetLastError
- * names it). Operations: sum, prod, max, min, avg; operators of one's own are refused.
- * Errors: a rank that dies ends its peers' operations: ncclCommGetAsyncError then says
- * ncclRemoteError, and synchronising the stream cudaErrorLaunchFailure, once.
- * Every nccl* is weak and has a strong pnccl*, so that a tool may stand in front.
+ * Model: the ranks of a communicator are processes or threads of one host; data moves through
+ * shared memory by the algorithms of samples/runtime/coll. Operations run on the stream's thread,
+ * in order, after the call has returned. What a group holds for one communicator runs as: its
+ * collectives in call order, then its sends and receives at once. Types: ncclFloat32 and ncclInt32;
+ * another is refused with ncclInvalidArgument (ncclGetLastError names it). Operations: sum, prod,
+ * max, min, avg; operators of one's own are refused. Errors: a rank that dies ends its peers'
+ * operations: ncclCommGetAsyncError then says ncclRemoteError, and synchronising the stream
+ * cudaErrorLaunchFailure, once. Every nccl* is weak and has a strong pnccl*, so that a tool may
+ * stand in front.
  *
  * A process can tell the stand-in by its data symbol `int hostnccl_standin`.
  */
@@ -29,7 +30,7 @@
 
 #define NCCL_VERSION_CODE 22809
 #define NCCL_VERSION(x, y, z)                                                                      \
-    ((x) <= 2 && (y) <= 8 ? (x) * 1000 + (y) * 100 + (z) : (x) * 10000 + (y) * 100 + (z))
+    ((x) <= 2 && (y) <= 8 ? (x)*1000 + (y)*100 + (z) : (x)*10000 + (y)*100 + (z))
 
 #ifdef __cplusplus
 extern "C" {
@@ -120,11 +121,14 @@ typedef struct ncclConfig_v22800 {
 } ncclConfig_t;
 
 #define NCCL_CONFIG_INITIALIZER                                                                    \
-    {sizeof(ncclConfig_t), 0xcafebeef, NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH),           \
-     NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,   \
-     NCCL_CONFIG_UNDEF_PTR, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_PTR,   \
-     NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,   \
-     NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT}
+    {                                                                                              \
+        sizeof(ncclConfig_t), 0xcafebeef, NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH),        \
+            NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,                   \
+            NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_PTR, NCCL_CONFIG_UNDEF_INT,                   \
+            NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_PTR, NCCL_CONFIG_UNDEF_INT,                   \
+            NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,                   \
+            NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT                                           \
+    }
 
 /* One line a function: the nccl* form and, with the same parameters, the pnccl* form. */
 #define HOSTNCCL_API(result, name, parameters)                                                     \
@@ -136,15 +140,15 @@ HOSTNCCL_API(const char *, GetErrorString, (ncclResult_t result));
 HOSTNCCL_API(const char *, GetLastError, (ncclComm_t comm));
 
 /* The process that makes an id must live until every rank has initialised with it. */
-HOSTNCCL_API(ncclResult_t, GetUniqueId, (ncclUniqueId *uniqueId));
+HOSTNCCL_API(ncclResult_t, GetUniqueId, (ncclUniqueId * uniqueId));
 HOSTNCCL_API(ncclResult_t, CommInitRank,
-             (ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank));
+             (ncclComm_t * comm, int nranks, ncclUniqueId commId, int rank));
 HOSTNCCL_API(ncclResult_t, CommInitRankConfig,
-             (ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t *config));
+             (ncclComm_t * comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t *config));
 HOSTNCCL_API(ncclResult_t, CommInitRankScalable,
-             (ncclComm_t *newcomm, int nranks, int myrank, int nId, ncclUniqueId *commIds,
+             (ncclComm_t * newcomm, int nranks, int myrank, int nId, ncclUniqueId *commIds,
               ncclConfig_t *config));
-HOSTNCCL_API(ncclResult_t, CommInitAll, (ncclComm_t *comm, int ndev, const int *devlist));
+HOSTNCCL_API(ncclResult_t, CommInitAll, (ncclComm_t * comm, int ndev, const int *devlist));
 HOSTNCCL_API(ncclResult_t, CommSplit,
              (ncclComm_t comm, int color, int key, ncclComm_t *newcomm, ncclConfig_t *config));
 HOSTNCCL_API(ncclResult_t, CommFinalize, (ncclComm_t comm));
@@ -181,8 +185,8 @@ HOSTNCCL_API(ncclResult_t, AllGather,
              (const void *sendbuff, void *recvbuff, size_t sendcount, ncclDataType_t datatype,
               ncclComm_t comm, cudaStream_t stream));
 HOSTNCCL_API(ncclResult_t, Send,
-             (const void *sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
-              cudaStream_t stream));
+             (const void *sendbuff, size_t count, ncclDataType_t datatype, int peer,
+              ncclComm_t comm, cudaStream_t stream));
 HOSTNCCL_API(ncclResult_t, Recv,
              (void *recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
               cudaStream_t stream));

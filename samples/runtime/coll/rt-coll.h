@@ -12,10 +12,10 @@
  * elements, may be 0 (nothing is sent then), need not divide by the number of ranks, and may pass
  * 2^32. Parts of a buffer go to ranks by rt_part_first.
  * Threads: one call at a time on one transport; different transports are independent.
- * Errors: 0 or a negative errno: -ECONNRESET a peer died or left, -ECANCELED aborted, -EINVAL, -ENOMEM.
- * After an error the contents of `out` are undefined and the transport can only be released.
- * Types and operations wrap, and order floats, as the obvious C does; RT_AVG divides the sum once, at
- * the end, toward zero for integers.
+ * Errors: 0 or a negative errno: -ECONNRESET a peer died or left, -ECANCELED aborted, -EINVAL,
+ * -ENOMEM. After an error the contents of `out` are undefined and the transport can only be
+ * released. Types and operations wrap, and order floats, as the obvious C does; RT_AVG divides the
+ * sum once, at the end, toward zero for integers.
  */
 #ifndef RT_COLL_H
 #define RT_COLL_H
@@ -31,8 +31,8 @@ static inline uint64_t rt_type_bytes(enum rt_type type)
     return type < RT_TYPE_COUNT ? 4 : 0;
 }
 
-/* First element of part `i` of `count` elements cut into `n` parts whose sizes differ by at most one,
- * the longer ones first; i = n gives `count`. */
+/* First element of part `i` of `count` elements cut into `n` parts whose sizes differ by at most
+ * one, the longer ones first; i = n gives `count`. */
 static inline uint64_t rt_part_first(uint64_t count, int n, int i)
 {
     uint64_t each = count / (uint64_t)n, longer = count % (uint64_t)n;
@@ -45,8 +45,8 @@ static inline uint64_t rt_part_count(uint64_t count, int n, int i)
 
 /* ---- transport: what carries messages ---- */
 
-/* A posted send or receive. Storage is the poster's and must stay until it was waited for; the words
- * are the transport's. */
+/* A posted send or receive. Storage is the poster's and must stay until it was waited for; the
+ * words are the transport's. */
 struct rt_request {
     uint64_t word[10];
 };
@@ -54,13 +54,14 @@ struct rt_request {
 struct rt_transport;
 
 struct rt_transport_ops {
-    /* Post a message to, or from, `peer` (not itself), of 1 to block_bytes bytes. Messages of a pair
-     * match in the order they were posted; both sides give the same number of bytes. */
+    /* Post a message to, or from, `peer` (not itself), of 1 to block_bytes bytes. Messages of a
+     * pair match in the order they were posted; both sides give the same number of bytes. */
     int (*send)(struct rt_transport *t, const void *data, uint64_t bytes, int peer,
                 struct rt_request *ret);
-    int (*recv)(struct rt_transport *t, void *data, uint64_t bytes, int peer, struct rt_request *ret);
-    /* Receive and reduce at once: out[i] = op(operand[i], incoming[i]); operand may be out. NULL where
-     * a transport can't: then rt_coll receives into scratch and reduces afterwards. */
+    int (*recv)(struct rt_transport *t, void *data, uint64_t bytes, int peer,
+                struct rt_request *ret);
+    /* Receive and reduce at once: out[i] = op(operand[i], incoming[i]); operand may be out. NULL
+     * where a transport can't: then rt_coll receives into scratch and reduces afterwards. */
     int (*recv_reduce)(struct rt_transport *t, void *out, const void *operand, uint64_t count,
                        enum rt_type type, enum rt_op op, int peer, struct rt_request *ret);
     /* Wait until all are complete. All progress meanwhile, in any order. */
@@ -72,8 +73,9 @@ struct rt_transport_ops {
 struct rt_transport {
     const struct rt_transport_ops *ops;
     int rank, size;
-    uint64_t block_bytes; /* longest message, and what one step of an algorithm works on: a multiple of
-                             64. Small where staying in cache counts, large where a message costs. */
+    uint64_t
+        block_bytes; /* longest message, and what one step of an algorithm works on: a multiple of
+                        64. Small where staying in cache counts, large where a message costs. */
     void *scratch;
     uint64_t scratch_bytes;
 };
@@ -92,22 +94,23 @@ rt_allreduce_fn rt_allreduce_recursive_doubling;
 rt_allreduce_fn rt_allreduce_halving_doubling;
 rt_allreduce_fn rt_allreduce_tree;
 
-/* Finds one by name ("auto", "ring", "recursive-doubling", "halving-doubling", "tree"); NULL unknown. */
+/* Finds one by name ("auto", "ring", "recursive-doubling", "halving-doubling", "tree"); NULL
+ * unknown. */
 rt_allreduce_fn *rt_allreduce_find(const char *name);
 /* Their names, comma separated. */
 const char *rt_allreduce_names(void);
 
-/* Reduce-scatter over `inside`, allreduce of this rank's part over `across`, allgather over `inside`.
- * `inside` connects the ranks of one host, `across` the ranks of equal inside rank; every host has
- * the same number of ranks. */
+/* Reduce-scatter over `inside`, allreduce of this rank's part over `across`, allgather over
+ * `inside`. `inside` connects the ranks of one host, `across` the ranks of equal inside rank; every
+ * host has the same number of ranks. */
 int rt_allreduce_hierarchical(struct rt_transport *inside, struct rt_transport *across,
                               const void *in, void *out, uint64_t count, enum rt_type type,
                               enum rt_op op);
 
 /* ---- the others ---- */
 
-/* `in` has `count` elements; `out` gets the reduced part of this rank: rt_part_count(count, size, rank)
- * elements. `out` may be that part's place in `in`, the rest of which is then kept. */
+/* `in` has `count` elements; `out` gets the reduced part of this rank: rt_part_count(count, size,
+ * rank) elements. `out` may be that part's place in `in`, the rest of which is then kept. */
 int rt_reduce_scatter_ring(struct rt_transport *t, const void *in, void *out, uint64_t count,
                            enum rt_type type, enum rt_op op);
 

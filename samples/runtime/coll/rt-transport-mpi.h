@@ -2,24 +2,20 @@
 /*
  * rt-transport-mpi.h - a transport of rt_coll over MPI point-to-point: Isend, Irecv, Waitall.
  *
- * Ranks are those of `comm`, which stays the caller's; give a duplicate where the program sends
- * messages of its own with `tag`. Threads: MPI's own rules, for what was asked of MPI_Init_thread.
- * Errors: with MPI_ERRORS_RETURN on `comm`, a failed call gives -EIO; else MPI does what it does.
+ * Ranks are those of the communicator, which stays the caller's; give a duplicate where the program
+ * sends messages of its own with `tag`. Built once for each MPI, as this header names none.
+ * Threads: MPI's own rules, for what was asked of MPI_Init_thread.
+ * Errors: with MPI_ERRORS_RETURN on the communicator a failed call gives -EIO; else MPI's handler
+ * runs.
  */
 #ifndef RT_TRANSPORT_MPI_H
 #define RT_TRANSPORT_MPI_H
 
-#include <mpi.h>
-
 #include "rt-coll.h"
 
-struct rt_transport_mpi {
-    struct rt_transport base;
-    MPI_Comm comm;
-    int tag;
-};
-
-/* Fills `t`; release with rt_transport_release(&t->base). */
-int rt_transport_mpi_init(struct rt_transport_mpi *t, MPI_Comm comm, int tag);
+/* `comm` points to an MPI_Comm. NULL with errno set on failure. */
+struct rt_transport *rt_transport_mpi_new(const void *comm, int tag);
+/* NULL-safe; before MPI_Finalize. */
+void rt_transport_mpi_free(struct rt_transport *t);
 
 #endif

@@ -2,12 +2,12 @@
 /*
  * rt-transport-shm.h - a transport of rt_coll through shared memory, between processes or threads.
  *
- * Model: a region of rt_shm_bytes(size) bytes, zeroed, mapped by all ranks (each at its own address);
- * for every ordered pair a queue of slots lies in it. A waiting rank spins for some microseconds, then
- * sleeps in a futex; every 100 ms it looks whether the peers it waits for are alive (pid and start
- * time of the process, so a number used again is not taken for them).
- * Memory: the region and the transport are the caller's. Pages are touched when first used.
- * Threads: one rank is used by one thread at a time; rt_shm_abort from any thread or process.
+ * Model: a region of rt_shm_bytes(size) bytes, zeroed, mapped by all ranks (each at its own
+ * address); for every ordered pair a queue of slots lies in it. A waiting rank spins for some
+ * microseconds, then sleeps in a futex; every 100 ms it looks whether the peers it waits for are
+ * alive (pid and start time of the process, so a number used again is not taken for them). Memory:
+ * the region and the transport are the caller's. Pages are touched when first used. Threads: one
+ * rank is used by one thread at a time; rt_shm_abort from any thread or process.
  */
 #ifndef RT_TRANSPORT_SHM_H
 #define RT_TRANSPORT_SHM_H
@@ -33,7 +33,8 @@ void rt_transport_shm_release(struct rt_transport_shm *t);
 /* End this rank's waits, now and later, with -ECANCELED. */
 void rt_transport_shm_abort(struct rt_transport_shm *t);
 
-/* Is the process that took place `rank` alive and not released? Places not yet taken count as alive. */
+/* Is the process that took place `rank` alive and not released? Places not yet taken count as
+ * alive. */
 int rt_shm_peer_alive(const struct rt_transport_shm *t, int rank);
 
 #endif
