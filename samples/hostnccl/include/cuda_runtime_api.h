@@ -7,9 +7,12 @@
  * Model: "device memory" is host memory. A stream is a thread that runs what was put on it, in
  * order; stream 0 (legacy) waits for, and is waited for by, the device's streams that were not made
  * with cudaStreamNonBlocking, as in CUDA. There are as many devices as HOSTNCCL_DEVICES says, 8 by
- * default. Threads: every call from any thread; the current device is per thread. Limits: no
- * kernels, graphs, arrays, textures, managed-memory hints, IPC or driver interface; not usable in a
- * child after fork() of a process that used a stream (nor is CUDA).
+ * default.
+ *
+ * Threads: every call from any thread; the current device is per thread.
+ *
+ * Limits: no kernels, graphs, arrays, textures, managed-memory hints, IPC or driver interface; not
+ * usable in a child after fork() of a process that used a stream (nor is CUDA).
  *
  * Names and values are facts of the interface; tests/unit/hostnccl-abi.c asserts them against this
  * header and, where it is present, against the vendor's.

@@ -7,12 +7,15 @@
  * Model: the ranks of a communicator are processes or threads of one host; data moves through
  * shared memory by the algorithms of samples/runtime/coll. Operations run on the stream's thread,
  * in order, after the call has returned. What a group holds for one communicator runs as: its
- * collectives in call order, then its sends and receives at once. Types: ncclFloat32 and ncclInt32;
- * another is refused with ncclInvalidArgument (ncclGetLastError names it). Operations: sum, prod,
- * max, min, avg; operators of one's own are refused. Errors: a rank that dies ends its peers'
- * operations: ncclCommGetAsyncError then says ncclRemoteError, and synchronising the stream
- * cudaErrorLaunchFailure, once. Every nccl* is weak and has a strong pnccl*, so that a tool may
- * stand in front.
+ * collectives in call order, then its sends and receives at once.
+ *
+ * Types: ncclFloat32 and ncclInt32; another is refused with ncclInvalidArgument (ncclGetLastError
+ * names it). Operations: sum, prod, max, min, avg; operators of one's own are refused.
+ *
+ * Errors: a rank that dies ends its peers' operations: ncclCommGetAsyncError then says
+ * ncclRemoteError, and synchronising the stream cudaErrorLaunchFailure, once.
+ *
+ * Every nccl* is weak and has a strong pnccl*, so that a tool may stand in front.
  *
  * A process can tell the stand-in by its data symbol `int hostnccl_standin`.
  */
