@@ -2,9 +2,9 @@
 /*
  * model.h - one run in memory: what every rank did, in columns, all ranks on one clock.
  *
- * Model: readers fill an RsModel event by event (model-builder.h); rs_model_finish aligns clocks,
- * pairs collectives and messages, finds steps. From then on it is read-only and may be read from
- * any number of threads.
+ * Model: readers hand over event by event (model-builder.h); rs_builder_finish aligns clocks, pairs
+ * collectives and messages, finds steps and returns the model. From then on it is read-only and may
+ * be read from any number of threads.
  * Units: nanoseconds since the run began (the earliest event of any rank is at 0); bytes.
  * Memory: an event is one row of the columns below, 32 bytes; what repeats (operation,
  * communicator, type, count, peer, tag, name) is interned as a signature.
@@ -42,7 +42,8 @@ typedef struct {
     guint8 coll;        /* enum rs_coll */
     guint8 api;         /* enum rs_op_api */
     guint16 op;         /* ops table; 0 where it has no number */
-    guint16 spare;
+    guint16 member;     /* own rank in comm + 1 where one process holds several of its members (one
+                         * process, many devices); 0: as RsComm.members says */
     RsStr name;         /* "MPI_Allreduce", the range's text, the counter's name */
     RsStr dtype, redop; /* 0 none */
     guint32 comm;       /* RsComm index, RS_NONE none */
@@ -95,7 +96,7 @@ typedef struct {
     gint64 first_ns, last_ns;
     guint64 events, dropped;
     gboolean ended;   /* the capture was closed by a living process */
-    gboolean missing; /* no capture of this rank was found; all else is zero */
+    gboolean missing; /* no capture of this rank was found; all else is zero, host too */
     RsStr note;       /* why it is incomplete; "" where it is not */
     guint32 open_event; /* the innermost call it was in at the end, RS_NONE */
 } RsRank;
@@ -117,19 +118,24 @@ typedef struct {
     guint64 identity, parent;
     guint32 api;            /* enum rs_comm_api */
     gint32 size;
-    guint32 n_members;      /* size, or 0 where members are unknown */
+    guint32 n_members;      /* entries of members: size, fewer where nobody says who the rest are */
     guint32 *members;       /* RsRank index by rank in the communicator; RS_NONE where absent */
     RsStr name;
 } RsComm;
 
-/* One collective over all its ranks, matched by (communicator identity, sequence). */
+/*
+ * One collective over all its ranks, matched by (communicator identity, sequence).
+ * A member's event is what occupied that rank: the device interval where one exists, else the call;
+ * rs_model_arrival_ns and rs_model_done_ns tell when it came and when it had the result.
+ * A communicator of which only one member has a capture gives no instances: nothing to match.
+ */
 typedef struct {
     guint32 comm;           /* RsComm index */
     guint32 seq;
     guint32 sig;            /* of the first member present */
     guint32 n_present;      /* members whose events we have */
-    guint32 first_member;   /* in RsModel.member_events: comm size entries, RS_NONE where absent */
-    gint64 first_arrival_ns, last_arrival_ns, last_end_ns; /* valid where complete */
+    guint32 first_member;   /* in RsModel.member_events: n_members entries, RS_NONE where absent */
+    gint64 first_arrival_ns, last_arrival_ns, last_end_ns; /* over the members present */
     guint32 last_rank;      /* RsRank index of the last to arrive */
     guint32 step;           /* RS_NONE outside steps */
     gboolean complete;      /* all members present, all ended */
@@ -155,9 +161,11 @@ typedef struct {
     guint32 send, recv;     /* events; RS_NONE where one side is missing */
     guint32 src, dst;       /* RsRank index */
     guint64 bytes;
-    gint64 both_ns;         /* when both sides had arrived */
+    gint64 both_ns;         /* when both sides had arrived; of one side where the other is missing */
     gint64 end_ns;          /* when the receiver had it */
     guint32 step;
+    gboolean timed;         /* both sides known and ended, and their times are those of the transfer:
+                             * host-blocking or completed calls, or device intervals */
 } RsMessage;
 
 typedef struct {
@@ -220,6 +228,15 @@ static inline RsRank *rs_model_rank(const RsModel *m, guint32 i)
 }
 /* The track an event stands on: binary search over tracks. */
 guint32 rs_model_track_of(const RsModel *m, guint32 event);
+/* RsRank index of an event. */
+guint32 rs_model_rank_of(const RsModel *m, guint32 event);
+/* When the event's rank arrived at, and had the result of, the operation that `event` is or starts:
+ * a nonblocking start is done when its completion call ends (RsEvents.link). */
+static inline gint64 rs_model_arrival_ns(const RsModel *m, guint32 event)
+{
+    return m->events.start_ns[event];
+}
+gint64 rs_model_done_ns(const RsModel *m, guint32 event);
 /* "rank 2 (host1:4242)", the same text in every export and window. Returned: free it. */
 gchar *rs_model_dup_rank_label(const RsModel *m, guint32 rank);
 

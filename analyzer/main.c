@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* main.c - `ringscope COMMAND`: the table of commands, and nothing else. */
+#include "command.h"
+
+#include <locale.h>
+#include <stdio.h>
+#include <string.h>
+
+static const RsCommand commands[] = {
+    {"version", "", "prints the version", "ringscope version", rs_command_version},
+};
+
+static void print_help(FILE *out)
+{
+    fputs("usage: ringscope COMMAND [options] ...\n\n"
+          "Says why distributed training does not scale, from a run it recorded.\n\nCommands:\n",
+          out);
+    for (gsize i = 0; i < G_N_ELEMENTS(commands); i++)
+        fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].help);
+    fputs("\nEach has --help with an example. RUN is a run folder, captures (.rsc) of one run, or\n"
+          "an exported .sqlite file.\n",
+          out);
+}
+
+int rs_command_version(const RsCommand *self, int argc, char **argv)
+{
+    int status;
+    if (!rs_command_parse(self, NULL, FALSE, &argc, &argv, &status))
+        return status;
+    printf("ringscope %s (captures of format %d.%d)\n", RS_VERSION, RS_FORMAT_MAJOR,
+           RS_FORMAT_MINOR);
+    return 0;
+}
+
+static const RsCommand *find_command(const char *name)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(commands); i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    setlocale(LC_CTYPE, ""); /* numbers stay in the C locale: output is read by programs */
+    if (argc < 2) {
+        print_help(stderr);
+        return RS_EXIT_FAILED;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+        print_help(stdout);
+        return 0;
+    }
+    const RsCommand *c = find_command(strcmp(name, "--version") == 0 ? "version" : name);
+    if (!c) {
+        fprintf(stderr, "ringscope: no command '%s' (try: ringscope --help)\n", name);
+        return RS_EXIT_FAILED;
+    }
+    return c->run(c, argc - 1, argv + 1);
+}

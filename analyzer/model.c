@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model-internal.h"
+
+static void free_warning(gpointer data)
+{
+    RsWarning *w = data;
+    g_free(w->path);
+    g_free(w->text);
+    g_free(w);
+}
+
+static void clear_comm(gpointer data)
+{
+    RsComm *c = data;
+    g_free(c->members);
+}
+
+RsModel *rs_model_new(void)
+{
+    RsModel *m = g_new0(RsModel, 1);
+    m->sigs = g_array_new(FALSE, TRUE, sizeof(RsSig));
+    m->tracks = g_array_new(FALSE, TRUE, sizeof(RsTrack));
+    m->ranks = g_array_new(FALSE, TRUE, sizeof(RsRank));
+    m->hosts = g_array_new(FALSE, TRUE, sizeof(RsHost));
+    m->domains = g_array_new(FALSE, TRUE, sizeof(RsDomain));
+    m->comms = g_array_new(FALSE, TRUE, sizeof(RsComm));
+    g_array_set_clear_func(m->comms, clear_comm);
+    m->instances = g_array_new(FALSE, TRUE, sizeof(RsInstance));
+    m->rendezvous = g_array_new(FALSE, TRUE, sizeof(RsRendezvous));
+    m->messages = g_array_new(FALSE, TRUE, sizeof(RsMessage));
+    m->steps = g_array_new(FALSE, TRUE, sizeof(RsStep));
+    m->step_spans = g_array_new(FALSE, TRUE, sizeof(RsSpan));
+    m->member_events = g_array_new(FALSE, TRUE, sizeof(guint32));
+    m->warnings = g_ptr_array_new_with_free_func(free_warning);
+    m->meta = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    m->strings = g_ptr_array_new_with_free_func(g_free);
+    m->clock_method = "single domain";
+    m->clock_trusted = TRUE;
+    m->step_source = "none";
+    return m;
+}
+
+static void free_columns(RsEvents *e)
+{
+    g_free(e->start_ns);
+    g_free(e->end_ns);
+    g_free(e->sig);
+    g_free(e->flags);
+    g_free(e->aux);
+    g_free(e->seq);
+    g_free(e->link);
+}
+
+void rs_model_free(RsModel *m)
+{
+    if (!m)
+        return;
+    free_columns(&m->events);
+    GArray *arrays[] = {m->sigs,     m->tracks, m->ranks,      m->hosts,
+                        m->domains,  m->comms,  m->instances,  m->rendezvous,
+                        m->messages, m->steps,  m->step_spans, m->member_events};
+    for (guint i = 0; i < G_N_ELEMENTS(arrays); i++)
+        g_array_unref(arrays[i]);
+    g_ptr_array_unref(m->warnings);
+    g_hash_table_unref(m->meta);
+    g_ptr_array_unref(m->strings);
+    g_free(m);
+}
+
+guint32 rs_model_track_of(const RsModel *m, guint32 event)
+{
+    guint32 low = 0, high = m->tracks->len;
+    while (high - low > 1) {
+        guint32 mid = low + (high - low) / 2;
+        if (g_array_index(m->tracks, RsTrack, mid).first <= event)
+            low = mid;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+guint32 rs_model_rank_of(const RsModel *m, guint32 event)
+{
+    return g_array_index(m->tracks, RsTrack, rs_model_track_of(m, event)).rank;
+}
+
+gint64 rs_model_done_ns(const RsModel *m, guint32 event)
+{
+    guint32 link = m->events.link[event];
+    if (link != RS_NONE && rs_model_sig(m, event)->kind == RS_KIND_CALL)
+        return MAX(m->events.end_ns[link], m->events.end_ns[event]);
+    return m->events.end_ns[event];
+}
+
+gchar *rs_model_dup_rank_label(const RsModel *m, guint32 rank)
+{
+    const RsRank *r = rs_model_rank(m, rank);
+    if (r->missing)
+        return g_strdup_printf("rank %d (no capture)", r->rank);
+    const RsHost *host = &g_array_index(m->hosts, RsHost, r->host);
+    g_autofree gchar *who =
+        r->rank < 0 ? g_strdup(rs_model_str(m, r->program)) : g_strdup_printf("rank %d", r->rank);
+    return g_strdup_printf("%s (%s:%" G_GINT64_FORMAT ")", who[0] ? who : "process",
+                           rs_model_str(m, host->name), r->pid);
+}
