@@ -11,11 +11,15 @@
  * Buffers: `in` may equal `out` where a function says so, else they don't overlap. Counts are in
  * elements, may be 0 (nothing is sent then), need not divide by the number of ranks, and may pass
  * 2^32. Parts of a buffer go to ranks by rt_part_first.
+ *
  * Threads: one call at a time on one transport; different transports are independent.
- * Errors: 0 or a negative errno: -ECONNRESET a peer died or left, -ECANCELED aborted, -EINVAL,
- * -ENOMEM. After an error the contents of `out` are undefined and the transport can only be
- * released. Types and operations wrap, and order floats, as the obvious C does; RT_AVG divides the
- * sum once, at the end, toward zero for integers.
+ *
+ * Errors: 0 or a negative errno: -ECONNRESET a peer died or left, -ECANCELED aborted, -EMSGSIZE
+ * ranks disagree about a message's size, -EINVAL, -ENOMEM, -EIO. After an error the contents of
+ * `out` are undefined and the transport can only be released.
+ *
+ * Integers wrap; RT_MAX and RT_MIN order floats as `<` does; RT_AVG divides the sum once, at the
+ * end, toward zero for integers.
  */
 #ifndef RT_COLL_H
 #define RT_COLL_H
@@ -68,6 +72,8 @@ struct rt_transport_ops {
     int (*wait)(struct rt_transport *t, struct rt_request *requests, unsigned n);
 };
 
+#define RT_SCRATCH_COUNT 3
+
 /* First member of every transport. `scratch` belongs to rt_coll; whoever releases a transport calls
  * rt_transport_release first. */
 struct rt_transport {
@@ -76,8 +82,10 @@ struct rt_transport {
     uint64_t
         block_bytes; /* longest message, and what one step of an algorithm works on: a multiple of
                         64. Small where staying in cache counts, large where a message costs. */
-    void *scratch;
-    uint64_t scratch_bytes;
+    struct rt_scratch {
+        void *data;
+        uint64_t bytes;
+    } scratch[RT_SCRATCH_COUNT];
 };
 
 void rt_transport_release(struct rt_transport *t);

@@ -14,14 +14,20 @@
 
 #include "rt-coll.h"
 
-struct rt_shm_region;
+/* Own counters towards one peer: messages posted and finished, so that they keep their order. */
+struct rt_shm_pair {
+    uint32_t sends_posted, sends_done;
+    uint32_t recvs_posted, recvs_done;
+    uint64_t sent, received; /* slots */
+    uint64_t freed;          /* of those sent, known to be free again */
+};
 
 struct rt_transport_shm {
     struct rt_transport base;
-    struct rt_shm_region *region;
-    uint32_t spin_ns;
-    uint32_t *abort; /* this process's own switch; nonzero ends waits with -ECANCELED */
-    uint32_t abort_word;
+    void *region;
+    struct rt_shm_pair *pairs; /* by peer */
+    uint64_t spin_ns;
+    uint32_t aborted; /* atomic */
 };
 
 uint64_t rt_shm_bytes(int size);

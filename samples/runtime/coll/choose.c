@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which algorithm, by size and ranks. The thresholds come from tests/bench/coll on shared memory;
+ * between hosts, where a message costs more, they only move the border between good choices.
+ */
+#include <stdbool.h>
+#include <string.h>
+
+#include "rt-step.h"
+
+#define SHORT_BYTES  (16u << 10)  /* up to here steps cost more than bytes */
+#define MIDDLE_BYTES (256u << 10) /* up to here fewer steps beat near partners */
+#define CHAIN_BYTES  (256u << 10)
+
+static bool is_power_of_two(int n)
+{
+    return (n & (n - 1)) == 0;
+}
+
+int rt_allreduce(struct rt_transport *t, const void *in, void *out, uint64_t count,
+                 enum rt_type type, enum rt_op op)
+{
+    uint64_t bytes = count * rt_type_bytes(type);
+    if (bytes <= SHORT_BYTES)
+        return rt_allreduce_recursive_doubling(t, in, out, count, type, op);
+    if (bytes <= MIDDLE_BYTES && is_power_of_two(t->size))
+        return rt_allreduce_halving_doubling(t, in, out, count, type, op);
+    return rt_allreduce_ring(t, in, out, count, type, op);
+}
+
+int rt_broadcast(struct rt_transport *t, void *data, uint64_t count, enum rt_type type, int root)
+{
+    if (t->size == 2 || count * rt_type_bytes(type) <= CHAIN_BYTES)
+        return rt_broadcast_binomial(t, data, count, type, root);
+    return rt_broadcast_chain(t, data, count, type, root);
+}
+
+static const struct {
+    const char *name;
+    rt_allreduce_fn *fn;
+} allreduces[] = {
+    {"auto", rt_allreduce},
+    {"ring", rt_allreduce_ring},
+    {"recursive-doubling", rt_allreduce_recursive_doubling},
+    {"halving-doubling", rt_allreduce_halving_doubling},
+    {"tree", rt_allreduce_tree},
+};
+
+rt_allreduce_fn *rt_allreduce_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof allreduces / sizeof *allreduces; i++)
+        if (strcmp(name, allreduces[i].name) == 0)
+            return allreduces[i].fn;
+    return NULL;
+}
+
+const char *rt_allreduce_names(void)
+{
+    return "auto, ring, recursive-doubling, halving-doubling, tree";
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reduce-scatter round a ring: a part's sum starts one after its owner, passes all ranks, which add
+ * theirs, and ends at its owner.
+ *
+ * Cost: (n-1) a + (n-1)/n S (b + g). The input is only read: sums on their way lie in scratch.
+ * Parts longer than a block go round block by block.
+ */
+#include <errno.h>
+
+#include "rt-step.h"
+
+/* Elements of part `i` that lie in the block that starts `offset` into every part. */
+static uint64_t count_in_block(uint64_t count, int n, int i, uint64_t offset, uint64_t block)
+{
+    uint64_t part = rt_part_count(count, n, i);
+    return offset >= part ? 0 : rt_min_u64(block, part - offset);
+}
+
+static int reduce_scatter_block(struct rt_transport *t, const void *in, void *out, uint64_t count,
+                                uint64_t offset, uint64_t block, void *const partial[2],
+                                enum rt_type type, enum rt_op op)
+{
+    const int n = t->size, to = (t->rank + 1) % n, from = (t->rank + n - 1) % n;
+    int give = from;
+    const void *sum = rt_at(in, rt_part_first(count, n, give) + offset, type);
+    for (int s = 0; s < n - 1; s++) {
+        int take = (give + n - 1) % n;
+        void *target = take == t->rank ? rt_at_mutable(out, offset, type) : partial[s % 2];
+        int error =
+            rt_exchange_reduce(t, to, sum, count_in_block(count, n, give, offset, block), from,
+                               target, rt_at(in, rt_part_first(count, n, take) + offset, type),
+                               count_in_block(count, n, take, offset, block), type, op);
+        if (error)
+            return error;
+        sum = target;
+        give = take;
+    }
+    return 0;
+}
+
+int rt_reduce_scatter_ring(struct rt_transport *t, const void *in, void *out, uint64_t count,
+                           enum rt_type type, enum rt_op op)
+{
+    if (t->size == 1) {
+        rt_copy(out, in, count, type);
+        return 0;
+    }
+    const uint64_t longest = rt_part_count(count, t->size, 0);
+    const uint64_t block = rt_min_u64(rt_block_count(t, type), longest);
+    void *partial[2] = {rt_scratch(t, RT_SCRATCH_A, block * rt_type_bytes(type)),
+                        rt_scratch(t, RT_SCRATCH_B, block * rt_type_bytes(type))};
+    if (count > 0 && (!partial[0] || !partial[1]))
+        return -ENOMEM;
+    for (uint64_t offset = 0; offset < longest; offset += block) {
+        int error = reduce_scatter_block(t, in, out, count, offset, block, partial, type, op);
+        if (error)
+            return error;
+    }
+    if (op == RT_AVG)
+        rt_divide(out, rt_part_count(count, t->size, t->rank), type, t->size);
+    return 0;
+}

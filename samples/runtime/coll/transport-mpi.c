@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rt-transport-mpi.h"
+
+/* Long enough that a message's own cost doesn't count, short enough for an int of bytes and for
+ * scratch. */
+#define BLOCK_BYTES ((uint64_t)16 << 20)
+#define WAIT_MAX    16
+
+struct mpi_transport {
+    struct rt_transport base;
+    MPI_Comm comm;
+    int tag;
+};
+
+_Static_assert(sizeof(MPI_Request) <= sizeof(struct rt_request), "a request holds MPI's");
+
+static struct mpi_transport *mpi_of(struct rt_transport *t)
+{
+    return (struct mpi_transport *)t;
+}
+
+static int post_send(struct rt_transport *t, const void *data, uint64_t bytes, int peer,
+                     struct rt_request *ret)
+{
+    struct mpi_transport *m = mpi_of(t);
+    MPI_Request request;
+    if (MPI_Isend(data, (int)bytes, MPI_BYTE, peer, m->tag, m->comm, &request) != MPI_SUCCESS)
+        return -EIO;
+    memcpy(ret->word, &request, sizeof request);
+    return 0;
+}
+
+static int post_recv(struct rt_transport *t, void *data, uint64_t bytes, int peer,
+                     struct rt_request *ret)
+{
+    struct mpi_transport *m = mpi_of(t);
+    MPI_Request request;
+    if (MPI_Irecv(data, (int)bytes, MPI_BYTE, peer, m->tag, m->comm, &request) != MPI_SUCCESS)
+        return -EIO;
+    memcpy(ret->word, &request, sizeof request);
+    return 0;
+}
+
+static int wait_some(struct rt_request *requests, unsigned n)
+{
+    MPI_Request pending[WAIT_MAX];
+    MPI_Status statuses[WAIT_MAX]; /* MPICH's way of ignoring them makes gcc warn */
+    for (unsigned i = 0; i < n; i++)
+        memcpy(&pending[i], requests[i].word, sizeof pending[i]);
+    return MPI_Waitall((int)n, pending, statuses) == MPI_SUCCESS ? 0 : -EIO;
+}
+
+/* All progress in any of MPI's calls, so waiting for a part of them first is no deadlock. */
+static int wait_all(struct rt_transport *t, struct rt_request *requests, unsigned n)
+{
+    int error = 0;
+    for (unsigned first = 0; first < n && !error; first += WAIT_MAX)
+        error = wait_some(requests + first, n - first < WAIT_MAX ? n - first : WAIT_MAX);
+    return error;
+}
+
+static const struct rt_transport_ops mpi_ops = {
+    .send = post_send,
+    .recv = post_recv,
+    .wait = wait_all,
+};
+
+struct rt_transport *rt_transport_mpi_new(const void *comm, int tag)
+{
+    struct mpi_transport *m = calloc(1, sizeof *m);
+    if (!m)
+        return NULL;
+    m->base.ops = &mpi_ops;
+    m->base.block_bytes = BLOCK_BYTES;
+    m->tag = tag;
+    memcpy(&m->comm, comm, sizeof m->comm);
+    if (MPI_Comm_rank(m->comm, &m->base.rank) != MPI_SUCCESS ||
+        MPI_Comm_size(m->comm, &m->base.size) != MPI_SUCCESS) {
+        free(m);
+        errno = EIO;
+        return NULL;
+    }
+    return &m->base;
+}
+
+void rt_transport_mpi_free(struct rt_transport *t)
+{
+    if (!t)
+        return;
+    rt_transport_release(t);
+    free(mpi_of(t));
+}
