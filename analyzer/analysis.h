@@ -14,14 +14,27 @@
 
 G_BEGIN_DECLS
 
-/* A part of a run: instances, rendezvous, messages, steps by half-open index ranges, and time. */
+typedef struct _RsTimeline RsTimeline; /* analyses/timeline.h */
+
+/* What every analysis may look at: the whole model, what its ranks spent their time on, and which
+ * part of it was asked for. Read-only, shared by all workers. */
 typedef struct {
     const RsModel *model;
+    const RsTimeline *timelines; /* by RsRank index */
+    const guint8 *rank_in;       /* by RsRank index: 1 where the scope holds the rank */
+    gint64 span_ns;              /* length of the part of the run that is looked at */
+    gboolean whole;              /* nothing was cut away */
+} RsContext;
+
+/* A part of a run: instances, rendezvous, messages by half-open index ranges, and time, half-open.
+ * Windows that cover the same things once give the same results, however they were cut; time and
+ * index ranges may be cut at different places. */
+typedef struct {
+    const RsContext *ctx;
     gint64 from_ns, to_ns;
     guint32 first_instance, last_instance;
     guint32 first_rendezvous, last_rendezvous;
     guint32 first_message, last_message;
-    guint32 first_step, last_step;
 } RsWindow;
 
 typedef struct {
@@ -44,7 +57,8 @@ typedef struct {
     gchar *reason;
 } RsNotApplicable;
 
-/* Per rank, per step (step RS_NONE: the whole run). Parts add up to the wall time. */
+/* Per rank, per step (step RS_NONE: all that was looked at).
+ * wall = compute + comm_exposed + wait + io + idle, exactly. comm_hidden is part of compute. */
 typedef struct {
     guint32 rank, step;
     gint64 wall_ns, compute_ns, comm_exposed_ns, comm_hidden_ns, wait_ns, io_ns, idle_ns;
@@ -53,21 +67,27 @@ typedef struct {
 /* Per (operation, api, size class); bandwidths in bytes/s, NAN where there is none. */
 typedef struct {
     guint8 coll, api;
-    guint32 size_class;      /* k of [2^k, 2^(k+1)) */
-    guint64 count, timed, bytes;
-    gint64 call_ns_median, wait_ns_median, transfer_ns_median;
-    gint64 wait_ns_sum, transfer_ns_sum;
-    gdouble algbw_call, algbw_transfer, busbw_call, busbw_transfer;
+    guint32 size_class;      /* k of [2^k, 2^(k+1)), RS_NONE where no bytes move */
+    guint64 count;           /* instances */
+    guint64 timed;           /* of them: complete, arrivals known */
+    guint64 sampled;         /* of those: not warm-ups; the medians are theirs, -1 where it is 0 */
+    guint64 bytes;           /* S summed over instances */
+    gint64 call_ns_median, wait_ns_median, transfer_ns_median; /* wait: mean over the members */
+    gint64 wait_ns_sum;      /* over timed instances and members */
+    gint64 transfer_ns_sum;  /* over timed instances */
+    gdouble algbw_call, algbw_transfer, busbw_call, busbw_transfer; /* medians over instances */
     gboolean device;         /* times are device intervals */
 } RsCollMetric;
 
-/* Per ordered pair of hosts. */
+/* Per ordered pair of different hosts. */
 typedef struct {
     guint32 src_host, dst_host;
     guint64 messages, bytes;
     gint64 busy_ns;          /* union of the transfers */
-    gdouble bandwidth;       /* bytes/s over busy time, from the receivers */
-    gdouble best_bandwidth;  /* 90th percentile over transfers */
+    guint64 big_messages;    /* of the size from which a message tells bandwidth, not latency */
+    guint64 big_from_bytes;  /* that size; 0: too few messages to tell, bandwidths are NAN */
+    gdouble bandwidth;       /* bytes/s over busy time of the big ones, from the receivers */
+    gdouble best_bandwidth;  /* 90th percentile over spells of uninterrupted transfer */
 } RsLinkMetric;
 
 typedef struct {
@@ -82,14 +102,15 @@ typedef struct {
     const gchar *name;
     const gchar *help;                       /* one line */
     gsize state_size;
-    void (*init)(gpointer state, const RsModel *model);
+    void (*init)(gpointer state, const RsContext *ctx);
     void (*feed)(gpointer state, const RsWindow *window);
     void (*merge)(gpointer state, gconstpointer other);
-    void (*finish)(gpointer state, const RsModel *model, RsResults *results);
+    void (*finish)(gpointer state, const RsContext *ctx, RsResults *results);
     void (*release)(gpointer state);
 } RsAnalysis;
 
-extern const RsAnalysis *const rs_analyses[]; /* NULL-terminated */
+/* NULL-terminated. A finish() may read the results of those before it. */
+extern const RsAnalysis *const rs_analyses[];
 
 /* Options of a report: what part of the run to look at. Zero means all. */
 typedef struct {
@@ -103,8 +124,16 @@ RsResults *rs_analyze(const RsModel *model, const RsScope *scope);
 void rs_results_free(RsResults *results);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(RsResults, rs_results_free)
 
+/* ---- for analyses ---- */
+
 RsFinding *rs_finding_new(const gchar *kind);
 void rs_finding_free(RsFinding *finding);
+/* Adds a sentence to the evidence. */
+void rs_finding_say(RsFinding *finding, const gchar *format, ...) G_GNUC_PRINTF(2, 3);
+/* Sets cost, its share of the run, and the severity that follows from it. */
+void rs_finding_cost(RsFinding *finding, const RsContext *ctx, gint64 cost_ns);
+void rs_results_not_applicable(RsResults *results, const gchar *analysis, const gchar *format, ...)
+    G_GNUC_PRINTF(3, 4);
 
 G_END_DECLS
 #endif

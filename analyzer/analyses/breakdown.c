@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * breakdown.c - where the time of every rank went, for the run and for each step.
+ *
+ * Rule: timeline.h says what each moment is; here they are only summed. The parts of a row add up to
+ * its wall time exactly, as they are a partition of it.
+ */
+#include "analyses.h"
+#include "timeline.h"
+
+typedef struct {
+    gint64 parts[RS_PART_COUNT];
+    gint64 hidden_ns;
+} Sum;
+
+typedef struct {
+    const RsContext *ctx;
+    guint32 n_ranks, n_steps;
+    Sum *sums; /* rank-major: the run, then its steps */
+} State;
+
+static Sum *sum_of(const State *st, guint32 rank, guint32 row)
+{
+    return &st->sums[(gsize)rank * (st->n_steps + 1) + row];
+}
+
+static void init(gpointer state, const RsContext *ctx)
+{
+    State *st = state;
+    st->ctx = ctx;
+    st->n_ranks = ctx->model->ranks->len;
+    st->n_steps = ctx->model->steps->len;
+    st->sums = g_new0(Sum, (gsize)st->n_ranks * (st->n_steps + 1) + 1);
+}
+
+static void feed(gpointer state, const RsWindow *w)
+{
+    State *st = state;
+    const RsModel *m = st->ctx->model;
+    for (guint32 r = 0; r < st->n_ranks; r++) {
+        if (!st->ctx->rank_in[r] || rs_model_rank(m, r)->missing)
+            continue;
+        const RsTimeline *t = &st->ctx->timelines[r];
+        Sum *run = sum_of(st, r, 0);
+        rs_timeline_sum(t, w->from_ns, w->to_ns, run->parts, &run->hidden_ns);
+        for (guint32 s = 0; s < st->n_steps; s++) {
+            const RsStep *step = &g_array_index(m->steps, RsStep, s);
+            const RsSpan *span = &g_array_index(m->step_spans, RsSpan, step->first_span + r);
+            gint64 from = MAX(span->start_ns, w->from_ns), to = MIN(span->end_ns, w->to_ns);
+            Sum *sum = sum_of(st, r, s + 1);
+            if (to > from)
+                rs_timeline_sum(t, from, to, sum->parts, &sum->hidden_ns);
+        }
+    }
+}
+
+static void merge(gpointer state, gconstpointer other)
+{
+    State *st = state;
+    const State *o = other;
+    for (gsize i = 0; i < (gsize)st->n_ranks * (st->n_steps + 1); i++) {
+        for (guint k = 0; k < RS_PART_COUNT; k++)
+            st->sums[i].parts[k] += o->sums[i].parts[k];
+        st->sums[i].hidden_ns += o->sums[i].hidden_ns;
+    }
+}
+
+static void add_row(RsResults *results, guint32 rank, guint32 step, const Sum *sum)
+{
+    RsBreakdown b = {.rank = rank, .step = step};
+    b.compute_ns = sum->parts[RS_PART_COMPUTE];
+    b.comm_exposed_ns = sum->parts[RS_PART_EXPOSED];
+    b.wait_ns = sum->parts[RS_PART_WAIT];
+    b.io_ns = sum->parts[RS_PART_IO];
+    b.idle_ns = sum->parts[RS_PART_IDLE];
+    b.comm_hidden_ns = sum->hidden_ns;
+    b.wall_ns = b.compute_ns + b.comm_exposed_ns + b.wait_ns + b.io_ns + b.idle_ns;
+    if (step == RS_NONE || b.wall_ns > 0)
+        g_array_append_val(results->breakdown, b);
+}
+
+static void finish(gpointer state, const RsContext *ctx, RsResults *results)
+{
+    State *st = state;
+    for (guint32 row = 0; row <= st->n_steps; row++)
+        for (guint32 r = 0; r < st->n_ranks; r++)
+            if (ctx->rank_in[r] && !rs_model_rank(ctx->model, r)->missing)
+                add_row(results, r, row == 0 ? RS_NONE : row - 1, sum_of(st, r, row));
+    for (guint32 r = 0; r < st->n_ranks; r++)
+        if (ctx->rank_in[r] && ctx->timelines[r].blind) {
+            rs_results_not_applicable(
+                results, "exposed communication",
+                "threads or devices communicate behind rank %d's main thread, and nothing recorded "
+                "tells when that thread waits for them: its communication is shown as hidden",
+                rs_model_rank(ctx->model, r)->rank);
+            break;
+        }
+}
+
+static void release(gpointer state)
+{
+    g_free(((State *)state)->sums);
+}
+
+const RsAnalysis rs_analysis_breakdown = {
+    .name = "breakdown",
+    .help = "compute, communication, wait, I/O and idle of each rank and step",
+    .state_size = sizeof(State),
+    .init = init,
+    .feed = feed,
+    .merge = merge,
+    .finish = finish,
+    .release = release,
+};

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * integrity.c - what the run's data can't tell: findings incomplete-data and clock-untrusted.
+ *
+ * Rule: a rank without a capture, one whose capture was not closed, and lost events each make the
+ * data incomplete; clocks that could not be put on one axis are not trusted. Both cost nothing and
+ * come after the findings that do, but a report says the first before everything else.
+ * Needs no window: it looks at the model's own account of itself.
+ */
+#include "analyses.h"
+
+static void init(gpointer state, const RsContext *ctx)
+{
+}
+
+static void feed(gpointer state, const RsWindow *w)
+{
+}
+
+static void merge(gpointer state, gconstpointer other)
+{
+}
+
+static void release(gpointer state)
+{
+}
+
+static void add_rank(RsFinding *f, const RsRank *r)
+{
+    g_array_append_val(f->ranks, r->rank);
+}
+
+/* Says up to 8 ranks' notes, then how many more. */
+static guint say_ranks(const RsModel *m, RsFinding *f)
+{
+    guint n = 0;
+    for (guint i = 0; i < m->ranks->len; i++) {
+        const RsRank *r = rs_model_rank(m, i);
+        if (!r->missing && !r->dropped && r->note == 0)
+            continue;
+        add_rank(f, r);
+        if (++n > 8)
+            continue;
+        if (r->missing)
+            rs_finding_say(f, "rank %d has no capture", r->rank);
+        else if (r->dropped)
+            rs_finding_say(f, "rank %d lost %" G_GUINT64_FORMAT " of its %" G_GUINT64_FORMAT
+                           " events",
+                           r->rank, r->dropped, r->events + r->dropped);
+        else
+            rs_finding_say(f, "rank %d: %s", r->rank, rs_model_str(m, r->note));
+    }
+    if (n > 8)
+        rs_finding_say(f, "and %u further ranks", n - 8);
+    return n;
+}
+
+static void add_incomplete(const RsContext *ctx, RsResults *results)
+{
+    const RsModel *m = ctx->model;
+    RsFinding *f = rs_finding_new("incomplete-data");
+    guint n = say_ranks(m, f), missing = 0;
+    for (guint i = 0; i < m->ranks->len; i++)
+        missing += rs_model_rank(m, i)->missing;
+    if (n == 0)
+        rs_finding_say(f, "%u warnings were met when the run was read", m->warnings->len);
+    if (missing)
+        f->title = g_strdup_printf("%u of %d ranks have no capture", missing, m->world_size);
+    else if (n)
+        f->title = g_strdup_printf("the captures of %u of %d ranks are incomplete", n,
+                                   m->world_size);
+    else
+        f->title = g_strdup("parts of the captures could not be read");
+    f->severity = missing ? "high" : "medium";
+    f->confidence = 1;
+    f->t_end_s = (gdouble)m->duration_ns / 1e9;
+    f->remedy = g_strdup("collect every host's run folder before merging; where events were lost, "
+                         "trace fewer kinds of calls or a window of steps");
+    g_ptr_array_add(results->findings, f);
+}
+
+static void add_untrusted(const RsContext *ctx, RsResults *results)
+{
+    const RsModel *m = ctx->model;
+    RsFinding *f = rs_finding_new("clock-untrusted");
+    f->title = g_strdup_printf("the clocks of %u clock domains could not be put on one axis",
+                               m->domains->len);
+    f->severity = "high";
+    f->confidence = 1;
+    f->t_end_s = (gdouble)m->duration_ns / 1e9;
+    rs_finding_say(f, "method: %s; uncertainty %.3f ms", m->clock_method,
+                   (gdouble)m->clock_uncertainty_ns / 1e6);
+    rs_finding_say(f, "nothing is concluded from time differences between ranks of different "
+                      "domains");
+    f->remedy = g_strdup("trace the whole run, so that the exchanges at its start and end are "
+                         "recorded, or let the program call a synchronising collective now and then");
+    g_ptr_array_add(results->findings, f);
+}
+
+static void finish(gpointer state, const RsContext *ctx, RsResults *results)
+{
+    if (ctx->model->incomplete)
+        add_incomplete(ctx, results);
+    if (!ctx->model->clock_trusted)
+        add_untrusted(ctx, results);
+}
+
+const RsAnalysis rs_analysis_integrity = {
+    .name = "integrity",
+    .help = "missing captures, lost events, clocks that can't be trusted",
+    .state_size = sizeof(guint8),
+    .init = init,
+    .feed = feed,
+    .merge = merge,
+    .finish = finish,
+    .release = release,
+};

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * slow-link.c - a path between two hosts that gives less than its peers, or than a network should.
+ *
+ * Rule: a direction of a host pair is slow where its bandwidth is below 0.8 of its reference, and its
+ * best tenth below 0.9: a link that is only sometimes disturbed keeps its best tenth. Two paths
+ * within 5 %, or 20 %, are no finding: so much two cables of one batch may differ. The reference is
+ *   - the median bandwidth over the other host pairs;
+ *   - with one pair alone: the nominal speed of the slower network card, of which the best tenth must
+ *     stay below a tenth; where that is unknown, 10 Gbit/s, which no training cluster's network is
+ *     below, of which the best tenth must stay below a twentieth. A single TCP stream on a busy
+ *     machine reaches more than these shares of a healthy path. Confidence is lower.
+ * Cost: of each step, the time in which a transfer of the pair was under way and a receiving rank had
+ * nothing to do but wait for communication - the longest over its receiving ranks, not the sum -
+ * times (1 - bandwidth / reference): definitions.md section 13.
+ * Remedy: look at cable, port, routing, and what else uses the path.
+ */
+#include "analyses.h"
+#include "stats.h"
+#include "timeline.h"
+#include "transfers.h"
+
+#include <math.h>
+
+#define SLOW_SHARE      0.8
+#define SLOW_BEST_SHARE 0.9
+#define NIC_SHARE       0.1
+#define FLOOR_MBPS      10000.0
+#define FLOOR_SHARE     0.05
+#define COST_MIN_SHARE  0.005
+
+typedef struct {
+    GArray *transfers; /* RsTransfer */
+} State;
+
+typedef enum { BY_PEERS, BY_NIC, BY_FLOOR } RefKind;
+
+typedef struct {
+    RsLinkMetric metric;
+    guint from, to; /* of the sorted transfers */
+    gboolean slow;
+    gdouble reference; /* bytes/s */
+    RefKind by;
+    guint peers;
+} Direction;
+
+static void init(gpointer state, const RsContext *ctx)
+{
+    ((State *)state)->transfers = g_array_new(FALSE, FALSE, sizeof(RsTransfer));
+}
+
+static void feed(gpointer state, const RsWindow *w)
+{
+    rs_transfers_collect(((State *)state)->transfers, w);
+}
+
+static void merge(gpointer state, gconstpointer other)
+{
+    const State *o = other;
+    g_array_append_vals(((State *)state)->transfers, o->transfers->data, o->transfers->len);
+}
+
+static GArray *find_directions(GArray *transfers)
+{
+    GArray *all = g_array_new(FALSE, TRUE, sizeof(Direction));
+    const RsTransfer *t = (const RsTransfer *)(void *)transfers->data;
+    for (guint from = 0, to; from < transfers->len; from = to) {
+        to = rs_transfers_link_end(transfers, from);
+        Direction d = {.from = from, .to = to};
+        d.metric.src_host = t[from].src_host;
+        d.metric.dst_host = t[from].dst_host;
+        rs_transfers_measure(t + from, to - from, &d.metric);
+        g_array_append_val(all, d);
+    }
+    return all;
+}
+
+static gboolean same_pair(const RsLinkMetric *a, const RsLinkMetric *b)
+{
+    return (a->src_host == b->src_host && a->dst_host == b->dst_host) ||
+           (a->src_host == b->dst_host && a->dst_host == b->src_host);
+}
+
+static void find_reference(const RsModel *m, const GArray *all, Direction *d)
+{
+    g_autoptr(GArray) peers = g_array_new(FALSE, FALSE, sizeof(gdouble));
+    for (guint i = 0; i < all->len; i++) {
+        const Direction *o = &g_array_index(all, Direction, i);
+        if (!same_pair(&o->metric, &d->metric) && o->metric.big_from_bytes)
+            g_array_append_val(peers, o->metric.bandwidth);
+    }
+    d->peers = peers->len;
+    if (peers->len > 0) {
+        d->by = BY_PEERS;
+        d->reference = rs_median((gdouble *)(void *)peers->data, peers->len);
+        return;
+    }
+    gdouble src = g_array_index(m->hosts, RsHost, d->metric.src_host).nic_mbps;
+    gdouble dst = g_array_index(m->hosts, RsHost, d->metric.dst_host).nic_mbps;
+    gdouble nominal = src > 0 && dst > 0 ? MIN(src, dst) : 0;
+    d->by = nominal > 0 ? BY_NIC : BY_FLOOR;
+    d->reference = (nominal > 0 ? nominal : FLOOR_MBPS) * 1e6 / 8;
+}
+
+static gboolean beyond_clock(const RsModel *m, const RsTransfer *t, const Direction *d)
+{
+    gint64 unsure = rs_uncertainty_between_ns(m, t[d->from].src, t[d->from].dst);
+    gdouble typical = (gdouble)d->metric.big_from_bytes * 1e9 / d->metric.bandwidth;
+    return typical > 2 * (gdouble)unsure && (unsure == 0 || m->clock_trusted);
+}
+
+static void judge(const RsModel *m, const GArray *all, const RsTransfer *t, Direction *d)
+{
+    if (!d->metric.big_from_bytes || !beyond_clock(m, t, d))
+        return;
+    find_reference(m, all, d);
+    gdouble bw = d->metric.bandwidth, best = d->metric.best_bandwidth;
+    switch (d->by) {
+    case BY_PEERS:
+        d->slow = bw < SLOW_SHARE * d->reference && best < SLOW_BEST_SHARE * d->reference;
+        break;
+    case BY_NIC:
+        d->slow = best < NIC_SHARE * d->reference;
+        break;
+    case BY_FLOOR:
+        d->slow = best < FLOOR_SHARE * d->reference;
+        break;
+    }
+}
+
+/* ---- cost ---- */
+
+/* One slow pair: one direction or both. */
+typedef struct {
+    const Direction *d[2];
+    guint n;
+    const Direction *worst;
+} Pair;
+
+static gint compare_by_step(gconstpointer a, gconstpointer b)
+{
+    const RsTransfer *x = a, *y = b;
+    if (x->step != y->step)
+        return x->step < y->step ? -1 : 1;
+    if (x->from_ns != y->from_ns)
+        return x->from_ns < y->from_ns ? -1 : 1;
+    return x->message < y->message ? -1 : x->message > y->message;
+}
+
+static GArray *pair_transfers(const Pair *p, const RsTransfer *t)
+{
+    GArray *list = g_array_new(FALSE, FALSE, sizeof(RsTransfer));
+    for (guint i = 0; i < p->n; i++)
+        for (guint k = p->d[i]->from; k < p->d[i]->to; k++)
+            if (t[k].bytes >= p->d[i]->metric.big_from_bytes)
+                g_array_append_val(list, t[k]);
+    g_array_sort(list, compare_by_step);
+    return list;
+}
+
+static gint64 exposed_ns(const RsTimeline *line, const GArray *spells)
+{
+    if (line->blind)
+        return rs_spells_length_ns(spells);
+    gint64 parts[RS_PART_COUNT] = {0}, hidden = 0;
+    for (guint i = 0; i < spells->len; i++) {
+        const RsSpell *s = &g_array_index(spells, RsSpell, i);
+        rs_timeline_sum(line, s->from_ns, s->to_ns, parts, &hidden);
+    }
+    return parts[RS_PART_EXPOSED] + parts[RS_PART_WAIT];
+}
+
+/* Exposed time of one step's transfers: of the receiving rank that it held up longest. */
+static gint64 step_exposed_ns(const RsContext *ctx, const RsTransfer *t, guint n)
+{
+    g_autoptr(GArray) spells = rs_transfers_spells(t, n, 0);
+    g_autofree guint8 *seen = g_new0(guint8, ctx->model->ranks->len + 1);
+    gint64 longest = 0;
+    for (guint i = 0; i < n; i++) {
+        if (seen[t[i].dst])
+            continue;
+        seen[t[i].dst] = 1;
+        longest = MAX(longest, exposed_ns(&ctx->timelines[t[i].dst], spells));
+    }
+    return longest;
+}
+
+static gint64 find_cost(const RsContext *ctx, const GArray *list, gdouble lost, RsFinding *f)
+{
+    const RsTransfer *t = (const RsTransfer *)(void *)list->data;
+    gint64 cost = 0;
+    for (guint from = 0, to; from < list->len; from = to) {
+        for (to = from + 1; to < list->len && t[to].step == t[from].step; to++)
+            ;
+        gint64 ns = (gint64)((gdouble)step_exposed_ns(ctx, t + from, to - from) * lost);
+        cost += ns;
+        if (ns > 0 && t[from].step != RS_NONE)
+            g_array_append_val(f->steps,
+                               g_array_index(ctx->model->steps, RsStep, t[from].step).number);
+    }
+    return cost;
+}
+
+/* ---- words ---- */
+
+static const gchar *host_name(const RsModel *m, guint32 host)
+{
+    return rs_model_str(m, g_array_index(m->hosts, RsHost, host).name);
+}
+
+static gchar *dup_rate(gdouble bytes_per_s)
+{
+    gdouble mbit = bytes_per_s * 8 / 1e6;
+    return mbit < 10000 ? g_strdup_printf("%.0f Mbit/s", mbit)
+                        : g_strdup_printf("%.2f GB/s", bytes_per_s / 1e9);
+}
+
+static void say_measure(const RsModel *m, const Direction *d, RsFinding *f)
+{
+    g_autofree gchar *rate = dup_rate(d->metric.bandwidth);
+    g_autofree gchar *best = dup_rate(d->metric.best_bandwidth);
+    rs_finding_say(f,
+                   "%s -> %s: %s over %" G_GUINT64_FORMAT " messages of %" G_GUINT64_FORMAT
+                   " KiB or more, best tenth %s; timed at the receivers from when both sides were "
+                   "there, so a late rank does not count",
+                   host_name(m, d->metric.src_host), host_name(m, d->metric.dst_host), rate,
+                   d->metric.big_messages, d->metric.big_from_bytes >> 10, best);
+}
+
+static void say_reference(const Direction *d, RsFinding *f)
+{
+    g_autofree gchar *rate = dup_rate(d->reference);
+    if (d->by == BY_PEERS)
+        rs_finding_say(f, "the other host pairs reach %s (median of %u directions): %.1f times it",
+                       rate, d->peers, d->reference / d->metric.bandwidth);
+    else if (d->by == BY_NIC)
+        rs_finding_say(f,
+                       "there is no other host pair to compare with; the network cards' nominal "
+                       "speed is %s, %.0f times it",
+                       rate, d->reference / d->metric.bandwidth);
+    else
+        rs_finding_say(f,
+                       "there is no other host pair to compare with, and the cards' speed is not "
+                       "known: judged against %s, the least that a training cluster's network "
+                       "gives; where less was bought, this is no fault",
+                       rate);
+}
+
+static void add_places(const RsModel *m, const Pair *p, const GArray *list, RsFinding *f)
+{
+    const RsLinkMetric *w = &p->worst->metric;
+    g_ptr_array_add(f->hosts, g_strdup(host_name(m, w->src_host)));
+    g_ptr_array_add(f->hosts, g_strdup(host_name(m, w->dst_host)));
+    g_autofree guint8 *in = g_new0(guint8, m->ranks->len + 1);
+    gint64 from = G_MAXINT64, to = 0;
+    for (guint i = 0; i < list->len; i++) {
+        const RsTransfer *t = &g_array_index(list, RsTransfer, i);
+        in[t->src] = in[t->dst] = 1;
+        from = MIN(from, t->from_ns);
+        to = MAX(to, t->to_ns);
+    }
+    for (guint32 r = 0; r < m->ranks->len; r++)
+        if (in[r])
+            g_array_append_val(f->ranks, rs_model_rank(m, r)->rank);
+    f->t_start_s = (gdouble)from / 1e9;
+    f->t_end_s = (gdouble)to / 1e9;
+}
+
+/* Share of spells that are slow, less what was dropped, less what the clock leaves open. */
+static gdouble find_confidence(const RsContext *ctx, const Direction *d, const RsTransfer *t)
+{
+    static const gdouble by[] = {[BY_PEERS] = 1.0, [BY_NIC] = 0.85, [BY_FLOOR] = 0.7};
+    const RsModel *m = ctx->model;
+    g_autoptr(GArray) spells =
+        rs_transfers_spells(t + d->from, d->to - d->from, d->metric.big_from_bytes);
+    guint slow = 0;
+    for (guint i = 0; i < spells->len; i++) {
+        const RsSpell *s = &g_array_index(spells, RsSpell, i);
+        slow += (gdouble)s->bytes * 1e9 / (gdouble)(s->to_ns - s->from_ns) <
+                SLOW_SHARE * d->reference;
+    }
+    gdouble effect = (gdouble)rs_spells_length_ns(spells) / spells->len *
+                     (1 - d->metric.bandwidth / d->reference);
+    gdouble unsure = (gdouble)rs_uncertainty_between_ns(m, t[d->from].src, t[d->from].dst);
+    gdouble dropped = (gdouble)m->dropped / (gdouble)(m->dropped + m->events.n + 1);
+    return by[d->by] * slow / spells->len * (1 - dropped) * MAX(0, 1 - unsure / effect);
+}
+
+static void report(const RsContext *ctx, const Pair *p, const RsTransfer *t, RsResults *results)
+{
+    const RsModel *m = ctx->model;
+    const RsLinkMetric *w = &p->worst->metric;
+    RsFinding *f = rs_finding_new("slow-link");
+    g_autoptr(GArray) list = pair_transfers(p, t);
+    gint64 cost = find_cost(ctx, list, 1 - w->bandwidth / p->worst->reference, f);
+    if ((gdouble)cost < COST_MIN_SHARE * (gdouble)ctx->span_ns) {
+        rs_finding_free(f);
+        return;
+    }
+    rs_finding_cost(f, ctx, cost);
+    f->confidence = find_confidence(ctx, p->worst, t);
+    add_places(m, p, list, f);
+    g_autofree gchar *rate = dup_rate(w->bandwidth);
+    f->title = g_strdup_printf("the link %s %s %s gives %s and costs %.3f s (%.1f %% of the run)",
+                               host_name(m, w->src_host), p->n == 2 ? "-" : "->",
+                               host_name(m, w->dst_host), rate, f->cost_s, f->cost_percent);
+    for (guint i = 0; i < p->n; i++)
+        say_measure(m, p->d[i], f);
+    say_reference(p->worst, f);
+    if (f->steps->len)
+        rs_finding_say(f, "it holds ranks up in %u of %u steps, %.2f ms a step", f->steps->len,
+                       m->steps->len, f->cost_s * 1e3 / f->steps->len);
+    f->remedy = g_strdup("check that path's cable, port errors, negotiated speed and routing, and "
+                         "what else uses it; until it is repaired, leave one of the two hosts out "
+                         "or give them neighbouring work that exchanges less");
+    g_ptr_array_add(results->findings, f);
+}
+
+static void finish(gpointer state, const RsContext *ctx, RsResults *results)
+{
+    State *st = state;
+    rs_transfers_sort(st->transfers);
+    const RsTransfer *t = (const RsTransfer *)(void *)st->transfers->data;
+    g_autoptr(GArray) all = find_directions(st->transfers);
+    guint measured = 0;
+    for (guint i = 0; i < all->len; i++) {
+        Direction *d = &g_array_index(all, Direction, i);
+        measured += d->metric.big_from_bytes != 0;
+        judge(ctx->model, all, t, d);
+    }
+    for (guint i = 0; i < all->len; i++) {
+        Direction *d = &g_array_index(all, Direction, i);
+        if (!d->slow)
+            continue;
+        Pair p = {.d = {d}, .n = 1, .worst = d};
+        for (guint k = i + 1; k < all->len; k++) {
+            Direction *o = &g_array_index(all, Direction, k);
+            if (!o->slow || !same_pair(&o->metric, &d->metric))
+                continue;
+            p.d[p.n++] = o;
+            p.worst = o->metric.bandwidth < d->metric.bandwidth ? o : d;
+            o->slow = FALSE; /* told with its other direction */
+        }
+        report(ctx, &p, t, results);
+    }
+    if (all->len > 0 && measured == 0)
+        rs_results_not_applicable(results, "slow-link",
+                                  "fewer than %d messages of %u KiB or more between any two hosts: "
+                                  "small ones tell latency, not bandwidth",
+                                  RS_BIG_MIN_COUNT, RS_BIG_FLOOR_BYTES >> 10);
+}
+
+static void release(gpointer state)
+{
+    g_array_unref(((State *)state)->transfers);
+}
+
+const RsAnalysis rs_analysis_slow_link = {
+    .name = "slow-link",
+    .help = "a path between two hosts that gives less than its peers",
+    .state_size = sizeof(State),
+    .init = init,
+    .feed = feed,
+    .merge = merge,
+    .finish = finish,
+    .release = release,
+};

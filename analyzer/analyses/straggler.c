@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * straggler.c - a rank for which the others wait, because it takes longer for its own work.
+ *
+ * Rule, per stream of gatherings (gatherings.h) and rank. Each chain has one culprit: the last rank of
+ * the gathering with the most lateness of its own doing. A rank is a straggler where
+ *   - at least 5 chains outside the first step could show it;
+ *   - it is the culprit in clearly more than its share: above 1/n by a quarter of the rest, and by 4
+ *     standard deviations of chance (3 where it is in nine of ten);
+ *   - its typical lateness is above 3 times the spread of the others' arrivals, which balanced runs
+ *     show by jitter alone, and above twice the clock uncertainty between the members;
+ *   - it passes that threshold not only now and then: in two chains of five, where several
+ *     stragglers share the blame in fewer;
+ *   - the others' lateness together shows it is no general noise: it costs 3 times what the median
+ *     other rank costs, and 0.5 % of the run.
+ * The rank with the longest collectives is the one that waits, not the one that is late.
+ * Cost: definitions.md section 13; the sum over chains of the culprit's lateness that is its own doing,
+ * once for each chain (gatherings one after the other add up, overlapping ones don't). The first step
+ * counts as an ordinary one.
+ * Evidence adds in which phase, if the program names phases, the rank's own time is longer.
+ */
+#include "analyses.h"
+#include "gatherings.h"
+#include "phases.h"
+#include "stats.h"
+#include "timeline.h"
+
+#include <math.h>
+#include <string.h>
+
+#define CHAINS_MIN     5
+#define COST_MIN_SHARE 0.005
+
+typedef struct {
+    guint32 *previous;
+    GArray *gatherings; /* RsGathering */
+} State;
+
+static void init(gpointer state, const RsContext *ctx)
+{
+    State *st = state;
+    st->previous = rs_gatherings_previous_dup(ctx->model);
+    st->gatherings = g_array_new(FALSE, FALSE, sizeof(RsGathering));
+}
+
+static void feed(gpointer state, const RsWindow *w)
+{
+    State *st = state;
+    rs_gatherings_collect(st->gatherings, w, st->previous);
+}
+
+static void merge(gpointer state, gconstpointer other)
+{
+    const State *o = other;
+    g_array_append_vals(((State *)state)->gatherings, o->gatherings->data, o->gatherings->len);
+}
+
+static void release(gpointer state)
+{
+    State *st = state;
+    g_free(st->previous);
+    g_array_unref(st->gatherings);
+}
+
+/* ---- chains ---- */
+
+/* The gathering of a chain that tells most; culprit RS_NONE where nobody's own doing made it late. */
+typedef struct {
+    RsGathering g;
+    guint32 culprit;
+    gboolean warmup;
+} Chain;
+
+static gboolean is_first_step(const RsModel *m, guint32 step)
+{
+    return step == 0 && m->steps->len > 1;
+}
+
+/* The gatherings of a stream, sorted, to chains. */
+static GArray *find_chains(const RsModel *m, const RsGathering *g, guint n)
+{
+    GArray *chains = g_array_new(FALSE, FALSE, sizeof(Chain));
+    for (guint from = 0, to; from < n; from = to) {
+        Chain c = {.g = g[from]};
+        for (to = from + 1; to < n && g[to].step == g[from].step &&
+                            g[to].first_arrival_ns < g[to - 1].last_arrival_ns;
+             to++)
+            if (g[to].own_ns > c.g.own_ns)
+                c.g = g[to];
+        c.culprit = c.g.own_ns > 0 ? c.g.last_rank : RS_NONE;
+        c.warmup = is_first_step(m, c.g.step) || (from == 0 && m->steps->len == 0);
+        g_array_append_val(chains, c);
+    }
+    return chains;
+}
+
+/* ---- a stream, and each rank in it ---- */
+
+typedef struct {
+    guint32 stream;
+    GArray *chains;
+    guint counted;        /* chains that are not warm-ups */
+    guint32 n_members;
+    gint64 noise_ns, unsure_ns;
+    gint64 *cost_ns;      /* by RsRank index */
+    guint8 *member;
+} Stream;
+
+typedef struct {
+    guint32 rank;
+    const Stream *stream;
+    guint culprit_of, above; /* chains; of them above the threshold */
+    gint64 typical_ns, threshold_ns, cost_ns, others_ns;
+    gdouble share;
+} Suspect;
+
+static void mark_members(const RsModel *m, Stream *s)
+{
+    s->member = g_new0(guint8, m->ranks->len + 1);
+    if (s->stream == RS_STREAM_RENDEZVOUS) {
+        memset(s->member, 1, m->ranks->len);
+        return;
+    }
+    const RsComm *c = &g_array_index(m->comms, RsComm, s->stream);
+    for (guint32 k = 0; k < c->n_members; k++)
+        if (c->members[k] != RS_NONE)
+            s->member[c->members[k]] = 1;
+}
+
+static gint64 find_uncertainty(const RsModel *m, const Stream *s)
+{
+    guint32 first = RS_NONE;
+    gint64 most = 0;
+    for (guint32 r = 0; r < m->ranks->len; r++) {
+        if (!s->member[r])
+            continue;
+        if (first == RS_NONE)
+            first = r;
+        most = MAX(most, rs_uncertainty_between_ns(m, first, r));
+    }
+    return most;
+}
+
+static gint64 find_noise(const GArray *chains)
+{
+    g_autofree gint64 *spreads = g_new(gint64, chains->len + 1);
+    guint n = 0;
+    for (guint i = 0; i < chains->len; i++) {
+        const Chain *c = &g_array_index(chains, Chain, i);
+        if (!c->warmup)
+            spreads[n++] = c->g.spread_ns;
+    }
+    /* 1.4826: from a median distance to a standard deviation */
+    return n ? (gint64)(1.4826 * (gdouble)rs_median_ns(spreads, n)) : 0;
+}
+
+/* Adds up what each rank costs; the first step is taken to cost no more than a typical chain of that
+ * rank, as much else is late in it. */
+static void sum_costs(Stream *s, guint n_ranks)
+{
+    s->cost_ns = g_new0(gint64, n_ranks + 1);
+    g_autofree guint *chains = g_new0(guint, n_ranks + 1);
+    for (guint i = 0; i < s->chains->len; i++) {
+        const Chain *c = &g_array_index(s->chains, Chain, i);
+        if (c->culprit == RS_NONE || c->warmup)
+            continue;
+        s->cost_ns[c->culprit] += c->g.own_ns;
+        chains[c->culprit]++;
+    }
+    g_autofree gint64 *usual = g_new0(gint64, n_ranks + 1);
+    for (guint r = 0; r < n_ranks; r++)
+        usual[r] = chains[r] ? s->cost_ns[r] / chains[r] : 0;
+    for (guint i = 0; i < s->chains->len; i++) {
+        const Chain *c = &g_array_index(s->chains, Chain, i);
+        if (c->culprit != RS_NONE && c->warmup)
+            s->cost_ns[c->culprit] += MIN(c->g.own_ns, usual[c->culprit]);
+    }
+}
+
+static void stream_init(Stream *s, const RsModel *m, const RsGathering *g, guint n)
+{
+    memset(s, 0, sizeof *s);
+    s->stream = g->stream;
+    s->n_members = g->n_members;
+    s->chains = find_chains(m, g, n);
+    for (guint i = 0; i < s->chains->len; i++)
+        s->counted += !g_array_index(s->chains, Chain, i).warmup;
+    mark_members(m, s);
+    s->unsure_ns = find_uncertainty(m, s);
+    s->noise_ns = find_noise(s->chains);
+    sum_costs(s, m->ranks->len);
+}
+
+static void stream_clear(gpointer data)
+{
+    Stream *s = data;
+    g_array_unref(s->chains);
+    g_free(s->cost_ns);
+    g_free(s->member);
+}
+
+/* ---- is it one? ---- */
+
+static gint64 cost_of_others(const RsModel *m, const Stream *s, guint32 rank)
+{
+    g_autofree gint64 *costs = g_new(gint64, m->ranks->len + 1);
+    guint n = 0;
+    for (guint32 r = 0; r < m->ranks->len; r++)
+        if (s->member[r] && r != rank)
+            costs[n++] = s->cost_ns[r];
+    return rs_median_ns(costs, n);
+}
+
+static void count_lateness(Suspect *x)
+{
+    const GArray *chains = x->stream->chains;
+    g_autofree gint64 *late = g_new(gint64, chains->len + 1);
+    guint n = 0;
+    for (guint i = 0; i < chains->len; i++) {
+        const Chain *c = &g_array_index(chains, Chain, i);
+        if (c->culprit != x->rank || c->warmup)
+            continue;
+        late[n++] = c->g.own_ns;
+        x->above += c->g.own_ns > x->threshold_ns;
+    }
+    x->culprit_of = n;
+    x->typical_ns = rs_median_ns(late, n);
+}
+
+static gboolean beats_chance(const Suspect *x)
+{
+    gdouble n = x->stream->counted, p = 1.0 / x->stream->n_members;
+    gdouble z = (x->culprit_of - n * p) / sqrt(n * p * (1 - p));
+    return x->share >= p + (1 - p) / 4 && z >= (x->share >= 0.9 ? 3 : 4);
+}
+
+static Suspect suspect_of(const RsModel *m, const Stream *s, guint32 rank)
+{
+    Suspect x = {.rank = rank, .stream = s, .cost_ns = s->cost_ns[rank]};
+    x.threshold_ns = MAX(3 * s->noise_ns, 2 * s->unsure_ns);
+    count_lateness(&x);
+    x.share = s->counted ? (gdouble)x.culprit_of / s->counted : 0;
+    x.others_ns = cost_of_others(m, s, rank);
+    return x;
+}
+
+static gboolean is_straggler(const RsContext *ctx, const Suspect *x)
+{
+    const Stream *s = x->stream;
+    if (s->counted < CHAINS_MIN || x->culprit_of == 0 || !beats_chance(x))
+        return FALSE;
+    gdouble often = MAX(0.2, MIN(0.4, 2.0 / s->n_members));
+    return x->typical_ns > x->threshold_ns && x->above >= often * s->counted &&
+           x->cost_ns > 3 * x->others_ns &&
+           (gdouble)x->cost_ns >= COST_MIN_SHARE * (gdouble)ctx->span_ns;
+}
+
+/* ---- words ---- */
+
+static void add_steps(const RsModel *m, const Suspect *x, RsFinding *f)
+{
+    gint64 from = G_MAXINT64, to = 0;
+    guint32 last = RS_NONE;
+    for (guint i = 0; i < x->stream->chains->len; i++) {
+        const Chain *c = &g_array_index(x->stream->chains, Chain, i);
+        if (c->culprit != x->rank)
+            continue;
+        from = MIN(from, c->g.last_arrival_ns - c->g.late_ns);
+        to = MAX(to, c->g.last_arrival_ns);
+        if (c->g.step == RS_NONE || c->g.step == last)
+            continue;
+        last = c->g.step;
+        g_array_append_val(f->steps, g_array_index(m->steps, RsStep, last).number);
+    }
+    f->t_start_s = (gdouble)from / 1e9;
+    f->t_end_s = (gdouble)to / 1e9;
+}
+
+static const gchar *host_of(const RsModel *m, guint32 rank)
+{
+    return rs_model_str(m, g_array_index(m->hosts, RsHost, rs_model_rank(m, rank)->host).name);
+}
+
+static void say_lateness(const RsModel *m, const Suspect *x, RsFinding *f)
+{
+    const Stream *s = x->stream;
+    gboolean rendezvous = s->stream == RS_STREAM_RENDEZVOUS;
+    rs_finding_say(f,
+                   "last to %s by its own doing in %u of %u %s of %u ranks outside the first step, "
+                   "typically by %.3f ms",
+                   rendezvous ? "be ready" : "arrive", x->culprit_of, s->counted,
+                   rendezvous ? "agreements on tensors" : "collectives", s->n_members,
+                   (gdouble)x->typical_ns / 1e6);
+    rs_finding_say(f,
+                   "the others' arrivals spread by %.3f ms, their clocks are sure to %.3f ms; "
+                   "lateness costs %.3f s by this rank and %.3f s by the median other",
+                   (gdouble)s->noise_ns / 1e6, (gdouble)s->unsure_ns / 1e6,
+                   (gdouble)x->cost_ns / 1e9, (gdouble)x->others_ns / 1e9);
+    if (f->steps->len > 0 && m->steps->len > 0)
+        rs_finding_say(f, "seen in %u of %u steps, from step %u to step %u", f->steps->len,
+                       m->steps->len, g_array_index(f->steps, guint32, 0),
+                       g_array_index(f->steps, guint32, f->steps->len - 1));
+}
+
+static void say_phase(const RsContext *ctx, const Suspect *x, RsFinding *f)
+{
+    RsPhaseExcess e;
+    if (!rs_phases_excess(ctx, x->stream->member, x->rank, &e))
+        return;
+    rs_finding_say(f, "%s its own time in \"%s\" is %.3f ms a step, %.3f ms on the median other rank",
+                   e.share >= 0.5 ? "that is where it is slow:" : "the largest difference:", e.name,
+                   (gdouble)e.own_ns / 1e6, (gdouble)e.others_ns / 1e6);
+}
+
+static gdouble find_confidence(const RsModel *m, const Suspect *x)
+{
+    gdouble dropped = (gdouble)m->dropped / (gdouble)(m->dropped + m->events.n + 1);
+    gdouble clock = 1 - (gdouble)x->stream->unsure_ns / (gdouble)x->typical_ns;
+    return x->share * (1 - dropped) * MAX(0, clock);
+}
+
+static void report(const RsContext *ctx, const Suspect *x, RsResults *results)
+{
+    const RsModel *m = ctx->model;
+    RsFinding *f = rs_finding_new("straggler");
+    rs_finding_cost(f, ctx, x->cost_ns);
+    f->confidence = find_confidence(m, x);
+    gint32 rank = rs_model_rank(m, x->rank)->rank;
+    g_array_append_val(f->ranks, rank);
+    g_ptr_array_add(f->hosts, g_strdup(host_of(m, x->rank)));
+    if (x->stream->stream != RS_STREAM_RENDEZVOUS) {
+        guint64 identity = g_array_index(m->comms, RsComm, x->stream->stream).identity;
+        g_array_append_val(f->communicators, identity);
+    }
+    add_steps(m, x, f);
+    f->title = g_strdup_printf("rank %d on %s is late: the others wait %.3f s for it (%.1f %% of the "
+                               "run)",
+                               rank, host_of(m, x->rank), f->cost_s, f->cost_percent);
+    say_lateness(m, x, f);
+    say_phase(ctx, x, f);
+    f->remedy = g_strdup_printf(
+        "look at what only rank %d does or what only %s has: more or larger input, extra code on "
+        "that rank, a throttled or shared processor, a slower disk; move the rank to another host "
+        "to tell the two apart",
+        rank, host_of(m, x->rank));
+    g_ptr_array_add(results->findings, f);
+}
+
+/* ---- all streams ---- */
+
+/* The stream in which a rank costs most stands for it: the same delay shows in several. */
+static void judge_rank(const RsContext *ctx, const GArray *streams, guint32 rank,
+                       RsResults *results)
+{
+    Suspect best = {.rank = RS_NONE};
+    for (guint i = 0; i < streams->len; i++) {
+        const Stream *s = &g_array_index(streams, Stream, i);
+        if (!s->member[rank])
+            continue;
+        Suspect x = suspect_of(ctx->model, s, rank);
+        if (is_straggler(ctx, &x) && (best.rank == RS_NONE || x.cost_ns > best.cost_ns))
+            best = x;
+    }
+    if (best.rank != RS_NONE)
+        report(ctx, &best, results);
+}
+
+static GArray *find_streams(const RsModel *m, GArray *gatherings)
+{
+    GArray *streams = g_array_new(FALSE, FALSE, sizeof(Stream));
+    g_array_set_clear_func(streams, stream_clear);
+    const RsGathering *g = (const RsGathering *)(void *)gatherings->data;
+    for (guint from = 0, to; from < gatherings->len; from = to) {
+        for (to = from + 1; to < gatherings->len && g[to].stream == g[from].stream; to++)
+            ;
+        Stream s;
+        stream_init(&s, m, g + from, to - from);
+        if (s.unsure_ns > 0 && !m->clock_trusted)
+            stream_clear(&s);
+        else
+            g_array_append_val(streams, s);
+    }
+    return streams;
+}
+
+static guint most_chains(const GArray *streams)
+{
+    guint most = 0;
+    for (guint i = 0; i < streams->len; i++)
+        most = MAX(most, g_array_index(streams, Stream, i).counted);
+    return most;
+}
+
+static void say_limits(const RsContext *ctx, const GArray *streams, guint gatherings,
+                       RsResults *results)
+{
+    const RsModel *m = ctx->model;
+    guint most = most_chains(streams);
+    if (gatherings == 0)
+        rs_results_not_applicable(results, "straggler",
+                                  "no collective or agreement whose members' arrivals are all known");
+    else if (streams->len == 0)
+        rs_results_not_applicable(results, "straggler",
+                                  "the clocks of the hosts could not be put on one axis");
+    else if (most < CHAINS_MIN)
+        rs_results_not_applicable(results, "straggler",
+                                  "only %u comparable collectives outside the first step; at least "
+                                  "%d are needed",
+                                  most, CHAINS_MIN);
+    for (guint32 r = 0; r < m->ranks->len; r++)
+        if (rs_model_rank(m, r)->missing) {
+            rs_results_not_applicable(results, "straggler",
+                                      "rank %d has no capture: whether it, or another rank without "
+                                      "one, is late can't be told",
+                                      rs_model_rank(m, r)->rank);
+            break;
+        }
+}
+
+static void finish(gpointer state, const RsContext *ctx, RsResults *results)
+{
+    State *st = state;
+    rs_gatherings_sort(st->gatherings);
+    g_autoptr(GArray) streams = find_streams(ctx->model, st->gatherings);
+    for (guint32 r = 0; r < ctx->model->ranks->len; r++)
+        if (ctx->rank_in[r])
+            judge_rank(ctx, streams, r, results);
+    say_limits(ctx, streams, st->gatherings->len, results);
+}
+
+const RsAnalysis rs_analysis_straggler = {
+    .name = "straggler",
+    .help = "ranks that others wait for, because their own work takes longer",
+    .state_size = sizeof(State),
+    .init = init,
+    .feed = feed,
+    .merge = merge,
+    .finish = finish,
+    .release = release,
+};
