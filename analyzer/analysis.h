@@ -38,18 +38,18 @@ typedef struct {
 } RsWindow;
 
 typedef struct {
-    const gchar *kind;       /* design.md's list: "straggler", "slow-link", ... */
-    gchar *title;            /* one line: who, where, how much */
-    const gchar *severity;   /* "high", "medium", "low": definitions.md section 13 */
-    gdouble confidence;      /* 0..1 */
+    const gchar *kind;     /* design.md's list: "straggler", "slow-link", ... */
+    gchar *title;          /* one line: who, where, how much */
+    const gchar *severity; /* "high", "medium", "low": definitions.md section 13 */
+    gdouble confidence;    /* 0..1 */
     gdouble cost_s, cost_percent;
-    GArray *ranks;           /* gint32 world ranks */
-    GPtrArray *hosts;        /* char* */
-    GArray *communicators;   /* guint64 identities */
-    GArray *steps;           /* guint32 step numbers */
+    GArray *ranks;         /* gint32 world ranks */
+    GPtrArray *hosts;      /* char* */
+    GArray *communicators; /* guint64 identities */
+    GArray *steps;         /* guint32 step numbers */
     gdouble t_start_s, t_end_s;
-    GPtrArray *evidence;     /* char*, a sentence with numbers each */
-    gchar *remedy;           /* what a person can do */
+    GPtrArray *evidence; /* char*, a sentence with numbers each */
+    gchar *remedy;       /* what a person can do */
 } RsFinding;
 
 typedef struct {
@@ -67,27 +67,27 @@ typedef struct {
 /* Per (operation, api, size class); bandwidths in bytes/s, NAN where there is none. */
 typedef struct {
     guint8 coll, api;
-    guint32 size_class;      /* k of [2^k, 2^(k+1)), RS_NONE where no bytes move */
-    guint64 count;           /* instances */
-    guint64 timed;           /* of them: complete, arrivals known */
-    guint64 sampled;         /* of those: not warm-ups; the medians are theirs, -1 where it is 0 */
-    guint64 bytes;           /* S summed over instances */
+    guint32 size_class; /* k of [2^k, 2^(k+1)), RS_NONE where no bytes move */
+    guint64 count;      /* instances */
+    guint64 timed;      /* of them: complete, arrivals known */
+    guint64 sampled;    /* of those: not warm-ups; the medians are theirs, -1 where it is 0 */
+    guint64 bytes;      /* S summed over instances */
     gint64 call_ns_median, wait_ns_median, transfer_ns_median; /* wait: mean over the members */
-    gint64 wait_ns_sum;      /* over timed instances and members */
-    gint64 transfer_ns_sum;  /* over timed instances */
+    gint64 wait_ns_sum;     /* over timed instances and members */
+    gint64 transfer_ns_sum; /* over timed instances */
     gdouble algbw_call, algbw_transfer, busbw_call, busbw_transfer; /* medians over instances */
-    gboolean device;         /* times are device intervals */
+    gboolean device;                                                /* times are device intervals */
 } RsCollMetric;
 
 /* Per ordered pair of different hosts. */
 typedef struct {
     guint32 src_host, dst_host;
     guint64 messages, bytes;
-    gint64 busy_ns;          /* union of the transfers */
-    guint64 big_messages;    /* of the size from which a message tells bandwidth, not latency */
-    guint64 big_from_bytes;  /* that size; 0: too few messages to tell, bandwidths are NAN */
-    gdouble bandwidth;       /* bytes/s over busy time of the big ones, from the receivers */
-    gdouble best_bandwidth;  /* 90th percentile over spells of uninterrupted transfer */
+    gint64 busy_ns;         /* union of the transfers */
+    guint64 big_messages;   /* of the size from which a message tells bandwidth, not latency */
+    guint64 big_from_bytes; /* that size; 0: too few messages to tell, bandwidths are NAN */
+    gdouble bandwidth;      /* bytes/s over busy time of the big ones, from the receivers */
+    gdouble best_bandwidth; /* 90th percentile over spells of uninterrupted transfer */
 } RsLinkMetric;
 
 typedef struct {
@@ -100,7 +100,7 @@ typedef struct {
 
 typedef struct {
     const gchar *name;
-    const gchar *help;                       /* one line */
+    const gchar *help; /* one line */
     gsize state_size;
     void (*init)(gpointer state, const RsContext *ctx);
     void (*feed)(gpointer state, const RsWindow *window);
@@ -114,9 +114,9 @@ extern const RsAnalysis *const rs_analyses[];
 
 /* Options of a report: what part of the run to look at. Zero means all. */
 typedef struct {
-    gdouble from_s, to_s;    /* to_s 0: the end */
-    GArray *ranks;           /* gint32, NULL all */
-    GArray *steps;           /* guint32, NULL all */
+    gdouble from_s, to_s; /* to_s 0: the end */
+    GArray *ranks;        /* gint32, NULL all */
+    GArray *steps;        /* guint32, NULL all */
 } RsScope;
 
 /* Runs every analysis over `model`; scope may be NULL. Returned: free with rs_results_free. */

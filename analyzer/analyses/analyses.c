@@ -4,8 +4,12 @@
 #include "timeline.h"
 
 const RsAnalysis *const rs_analyses[] = {
-    &rs_analysis_integrity, &rs_analysis_breakdown, &rs_analysis_collectives,
-    &rs_analysis_links,     &rs_analysis_straggler, &rs_analysis_slow_link,
+    &rs_analysis_integrity,
+    &rs_analysis_breakdown,
+    &rs_analysis_collectives,
+    &rs_analysis_links,
+    &rs_analysis_straggler,
+    &rs_analysis_slow_link,
     NULL,
 };
 
@@ -185,8 +189,8 @@ static RsResults *results_new(void)
     return r;
 }
 
-/* Costs can't pass what communication and waiting cost the rank that spends most on them: all else is
- * work that has to be done. Where they do, as causes overlapped, all shrink alike. */
+/* Costs can't pass what communication and waiting cost the rank that spends most on them: all else
+ * is work that has to be done. Where they do, as causes overlapped, all shrink alike. */
 static void cap_costs(const RsContext *ctx, RsResults *results)
 {
     gint64 lost = 0;

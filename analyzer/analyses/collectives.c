@@ -2,11 +2,11 @@
 /*
  * collectives.c - how long collectives take and what bandwidth they reach, by operation and size.
  *
- * Rule: definitions.md sections 1 and 13. Of one instance, the call lasts as long as it does for the
- * median member; wait is the members' mean; transfer runs from the last arrival to the last end.
- * Medians are over instances that are not warm-ups. No bandwidth where nothing moves: no bytes, one
- * rank, no duration, a barrier. An NCCL call without device interval has a count and no times: it
- * only enqueues.
+ * Rule: definitions.md sections 1 and 13. Of one instance, the call lasts as long as it does for
+ * the median member; wait is the members' mean; transfer runs from the last arrival to the last
+ * end. Medians are over instances that are not warm-ups. No bandwidth where nothing moves: no
+ * bytes, one rank, no duration, a barrier. An NCCL call without device interval has a count and no
+ * times: it only enqueues.
  */
 #include "analyses.h"
 #include "stats.h"
@@ -229,11 +229,11 @@ static void say_what_is_missing(const State *st, RsResults *results)
         rs_results_not_applicable(results, "collectives",
                                   "no collective of two or more recorded ranks was seen");
     if (untimed_nccl)
-        rs_results_not_applicable(
-            results, "NCCL wait, transfer and bandwidth",
-            "%" G_GUINT64_FORMAT " NCCL collectives have no device interval: the call only "
-            "enqueues them, and an enqueue is not timed as a collective",
-            untimed_nccl);
+        rs_results_not_applicable(results, "NCCL wait, transfer and bandwidth",
+                                  "%" G_GUINT64_FORMAT
+                                  " NCCL collectives have no device interval: the call only "
+                                  "enqueues them, and an enqueue is not timed as a collective",
+                                  untimed_nccl);
     if (incomplete)
         rs_results_not_applicable(
             results, "wait and transfer of incomplete collectives",

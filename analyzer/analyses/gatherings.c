@@ -45,7 +45,19 @@ static gboolean useful(const RsInstance *inst)
     return inst->complete && inst->timed && !inst->mismatched;
 }
 
-guint32 *rs_gatherings_previous_dup(const RsModel *m)
+struct _RsGatheringIndex {
+    guint32 n_ranks;
+    guint32 *previous; /* by instance: the last useful one before it on its communicator, RS_NONE */
+    GArray **received; /* by RsRank index: Received, by end */
+};
+
+/* A message for which its receiver stood blocked until the sender came. */
+typedef struct {
+    gint64 both_ns, end_ns;
+    guint32 src;
+} Received;
+
+static guint32 *find_previous(const RsModel *m)
 {
     guint32 *previous = g_new(guint32, m->instances->len + 1);
     g_autofree guint32 *last = g_new(guint32, m->comms->len + 1);
@@ -58,6 +70,53 @@ guint32 *rs_gatherings_previous_dup(const RsModel *m)
             last[inst->comm] = i;
     }
     return previous;
+}
+
+static gint64 blocked_from(const RsModel *m, const RsMessage *msg)
+{
+    guint32 done = m->events.link[msg->recv];
+    gboolean started = rs_model_sig(m, msg->recv)->klass == RS_CLASS_RECV_START;
+    return m->events.start_ns[started && done != RS_NONE ? done : msg->recv];
+}
+
+static gint compare_received(gconstpointer a, gconstpointer b)
+{
+    const Received *x = a, *y = b;
+    if (x->end_ns != y->end_ns)
+        return x->end_ns < y->end_ns ? -1 : 1;
+    return x->both_ns < y->both_ns ? -1 : x->both_ns > y->both_ns;
+}
+
+RsGatheringIndex *rs_gathering_index_new(const RsModel *m)
+{
+    RsGatheringIndex *x = g_new0(RsGatheringIndex, 1);
+    x->n_ranks = m->ranks->len;
+    x->previous = find_previous(m);
+    x->received = g_new0(GArray *, x->n_ranks + 1);
+    for (guint32 r = 0; r < x->n_ranks; r++)
+        x->received[r] = g_array_new(FALSE, FALSE, sizeof(Received));
+    for (guint i = 0; i < m->messages->len; i++) {
+        const RsMessage *msg = &g_array_index(m->messages, RsMessage, i);
+        if (!msg->timed || msg->src == RS_NONE || msg->dst == RS_NONE ||
+            msg->both_ns <= blocked_from(m, msg))
+            continue;
+        Received r = {msg->both_ns, msg->end_ns, msg->src};
+        g_array_append_val(x->received[msg->dst], r);
+    }
+    for (guint32 r = 0; r < x->n_ranks; r++)
+        g_array_sort(x->received[r], compare_received);
+    return x;
+}
+
+void rs_gathering_index_free(RsGatheringIndex *x)
+{
+    if (!x)
+        return;
+    for (guint32 r = 0; r < x->n_ranks; r++)
+        g_array_unref(x->received[r]);
+    g_free(x->received);
+    g_free(x->previous);
+    g_free(x);
 }
 
 /* The last to come; of equals the lowest rank. */
@@ -88,29 +147,88 @@ static gint64 spread_of_others(Members *mb, gint64 median, guint32 without)
     return rs_median_ns(mb->scratch, n);
 }
 
-/* How much more own time the last rank spent since `since_ns` than the median other. One who had
- * come before that has spent less than none: an overlapped chain keeps its lateness. */
-static gint64 find_own(const RsContext *ctx, Members *mb, guint32 last, gint64 since_ns)
+/* The last message of `rank` that ended by `ns`, after `since_ns`, and held its main thread up. */
+static const Received *find_blocking(const RsContext *ctx, const RsGatheringIndex *x, guint32 rank,
+                                     gint64 since_ns, gint64 ns)
 {
-    g_autofree gint64 *own = g_new(gint64, mb->n + 1);
+    const GArray *list = x->received[rank];
+    guint low = 0, high = list->len;
+    while (low < high) {
+        guint mid = low + (high - low) / 2;
+        if (g_array_index(list, Received, mid).end_ns <= ns)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    while (low-- > 0) {
+        const Received *r = &g_array_index(list, Received, low);
+        if (r->end_ns <= since_ns)
+            return NULL;
+        RsPart part = rs_timeline_part_at(&ctx->timelines[rank], r->both_ns - 1);
+        if (r->both_ns > since_ns && (part == RS_PART_WAIT || part == RS_PART_EXPOSED))
+            return r;
+    }
+    return NULL;
+}
+
+#define PATH_MAX_HOPS 256
+
+/* Own time since `since_ns` of each member. One who had come before that has spent less than none:
+ * an overlapped chain keeps its lateness. */
+static gint64 *own_times(const RsContext *ctx, const Members *mb, gint64 since_ns)
+{
+    gint64 *own = g_new(gint64, mb->n + 1);
     for (guint32 k = 0; k < mb->n; k++) {
         const RsTimeline *t = &ctx->timelines[mb->ranks[k]];
         own[k] = rs_timeline_own_ns(t, mb->arrivals[k]) - rs_timeline_own_ns(t, since_ns);
     }
-    return own[last] - median_of_others(mb, own, last);
+    return own;
 }
 
-static void add_gathering(GArray *array, const RsContext *ctx, Members *mb, RsGathering g,
-                          gint64 since_ns)
+static guint32 member_of(const Members *mb, guint32 rank)
+{
+    for (guint32 k = 0; k < mb->n; k++)
+        if (mb->ranks[k] == rank)
+            return k;
+    return RS_NONE;
+}
+
+/* Follows the path back from the last arrival; returns the member on it with the most own time. */
+static guint32 find_culprit(const RsContext *ctx, const RsGatheringIndex *x, const Members *mb,
+                            guint32 last, gint64 since_ns, const gint64 *own)
+{
+    guint32 best = last, rank = mb->ranks[last];
+    gint64 ns = mb->arrivals[last];
+    for (guint hop = 0; hop < PATH_MAX_HOPS; hop++) {
+        const Received *r = find_blocking(ctx, x, rank, since_ns, ns);
+        if (!r)
+            break;
+        rank = r->src;
+        ns = r->both_ns;
+        guint32 k = member_of(mb, rank);
+        if (k != RS_NONE && own[k] > own[best])
+            best = k;
+    }
+    return best;
+}
+
+static void add_gathering(GArray *array, const RsContext *ctx, const RsGatheringIndex *x,
+                          Members *mb, RsGathering g, gint64 since_ns)
 {
     guint32 last = find_last(mb);
     gint64 median = median_of_others(mb, mb->arrivals, last);
     g.last_rank = mb->ranks[last];
+    g.culprit = RS_NONE;
     g.n_members = mb->n;
     g.late_ns = mb->arrivals[last] - median;
     g.spread_ns = spread_of_others(mb, median, last);
-    if (since_ns >= 0)
-        g.own_ns = CLAMP(find_own(ctx, mb, last, since_ns), 0, g.late_ns);
+    if (since_ns >= 0) {
+        g_autofree gint64 *own = own_times(ctx, mb, since_ns);
+        guint32 k = find_culprit(ctx, x, mb, last, since_ns, own);
+        g.own_ns = CLAMP(own[k] - median_of_others(mb, own, k), 0, g.late_ns);
+        if (g.own_ns > 0)
+            g.culprit = mb->ranks[k];
+    }
     g_array_append_val(array, g);
 }
 
@@ -136,8 +254,14 @@ static gboolean by_main_threads(const RsContext *ctx, const RsInstance *inst, co
     return TRUE;
 }
 
-static void collect_instance(GArray *array, const RsContext *ctx, Members *mb, guint32 i,
-                             guint32 previous)
+/* From when own time counts where no gathering came before; -1 unknown. */
+static gint64 step_start(const RsModel *m, guint32 step)
+{
+    return step == RS_NONE ? -1 : g_array_index(m->steps, RsStep, step).start_ns;
+}
+
+static void collect_instance(GArray *array, const RsContext *ctx, const RsGatheringIndex *x,
+                             Members *mb, guint32 i)
 {
     const RsModel *m = ctx->model;
     const RsInstance *inst = &g_array_index(m->instances, RsInstance, i);
@@ -152,13 +276,14 @@ static void collect_instance(GArray *array, const RsContext *ctx, Members *mb, g
     RsGathering g = {.stream = inst->comm, .index = i, .step = inst->step};
     g.first_arrival_ns = inst->first_arrival_ns;
     g.last_arrival_ns = inst->last_arrival_ns;
-    gint64 since = -1;
-    if (previous != RS_NONE)
-        since = g_array_index(m->instances, RsInstance, previous).last_arrival_ns;
-    add_gathering(array, ctx, mb, g, since);
+    gint64 since = step_start(m, inst->step);
+    if (x->previous[i] != RS_NONE)
+        since = g_array_index(m->instances, RsInstance, x->previous[i]).last_arrival_ns;
+    add_gathering(array, ctx, x, mb, g, since);
 }
 
-static void collect_rendezvous(GArray *array, const RsContext *ctx, Members *mb, guint32 i)
+static void collect_rendezvous(GArray *array, const RsContext *ctx, const RsGatheringIndex *x,
+                               Members *mb, guint32 i)
 {
     const RsModel *m = ctx->model;
     const RsRendezvous *v = &g_array_index(m->rendezvous, RsRendezvous, i);
@@ -168,13 +293,13 @@ static void collect_rendezvous(GArray *array, const RsContext *ctx, Members *mb,
     RsGathering g = {.stream = RS_STREAM_RENDEZVOUS, .index = i, .step = v->step};
     g.first_arrival_ns = v->first_arrival_ns;
     g.last_arrival_ns = v->last_arrival_ns;
-    gint64 since = -1;
+    gint64 since = step_start(m, v->step);
     if (i > 0)
         since = g_array_index(m->rendezvous, RsRendezvous, i - 1).last_arrival_ns;
-    add_gathering(array, ctx, mb, g, since);
+    add_gathering(array, ctx, x, mb, g, since);
 }
 
-void rs_gatherings_collect(GArray *array, const RsWindow *w, const guint32 *previous)
+void rs_gatherings_collect(GArray *array, const RsWindow *w, const RsGatheringIndex *x)
 {
     const RsModel *m = w->ctx->model;
     guint32 most = m->ranks->len;
@@ -183,9 +308,9 @@ void rs_gatherings_collect(GArray *array, const RsWindow *w, const guint32 *prev
     Members mb;
     members_init(&mb, most);
     for (guint32 i = w->first_instance; i < w->last_instance; i++)
-        collect_instance(array, w->ctx, &mb, i, previous[i]);
+        collect_instance(array, w->ctx, x, &mb, i);
     for (guint32 i = w->first_rendezvous; i < w->last_rendezvous; i++)
-        collect_rendezvous(array, w->ctx, &mb, i);
+        collect_rendezvous(array, w->ctx, x, &mb, i);
     members_release(&mb);
 }
 

@@ -44,8 +44,8 @@ static guint say_ranks(const RsModel *m, RsFinding *f)
         if (r->missing)
             rs_finding_say(f, "rank %d has no capture", r->rank);
         else if (r->dropped)
-            rs_finding_say(f, "rank %d lost %" G_GUINT64_FORMAT " of its %" G_GUINT64_FORMAT
-                           " events",
+            rs_finding_say(f,
+                           "rank %d lost %" G_GUINT64_FORMAT " of its %" G_GUINT64_FORMAT " events",
                            r->rank, r->dropped, r->events + r->dropped);
         else
             rs_finding_say(f, "rank %d: %s", r->rank, rs_model_str(m, r->note));
@@ -67,8 +67,8 @@ static void add_incomplete(const RsContext *ctx, RsResults *results)
     if (missing)
         f->title = g_strdup_printf("%u of %d ranks have no capture", missing, m->world_size);
     else if (n)
-        f->title = g_strdup_printf("the captures of %u of %d ranks are incomplete", n,
-                                   m->world_size);
+        f->title =
+            g_strdup_printf("the captures of %u of %d ranks are incomplete", n, m->world_size);
     else
         f->title = g_strdup("parts of the captures could not be read");
     f->severity = missing ? "high" : "medium";
@@ -92,8 +92,9 @@ static void add_untrusted(const RsContext *ctx, RsResults *results)
                    (gdouble)m->clock_uncertainty_ns / 1e6);
     rs_finding_say(f, "nothing is concluded from time differences between ranks of different "
                       "domains");
-    f->remedy = g_strdup("trace the whole run, so that the exchanges at its start and end are "
-                         "recorded, or let the program call a synchronising collective now and then");
+    f->remedy =
+        g_strdup("trace the whole run, so that the exchanges at its start and end are "
+                 "recorded, or let the program call a synchronising collective now and then");
     g_ptr_array_add(results->findings, f);
 }
 

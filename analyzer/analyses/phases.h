@@ -10,9 +10,9 @@
 G_BEGIN_DECLS
 
 typedef struct {
-    const gchar *name; /* borrowed from the model */
+    const gchar *name;        /* borrowed from the model */
     gint64 own_ns, others_ns; /* per step (per occurrence where there are no steps) */
-    gdouble share;     /* of all that the rank spends more than the others, in any phase */
+    gdouble share;            /* of all that the rank spends more than the others, in any phase */
 } RsPhaseExcess;
 
 /* Finds the range, on main threads and not itself a step, in which `rank` spends most more own time

@@ -2,18 +2,18 @@
 /*
  * slow-link.c - a path between two hosts that gives less than its peers, or than a network should.
  *
- * Rule: a direction of a host pair is slow where its bandwidth is below 0.8 of its reference, and its
- * best tenth below 0.9: a link that is only sometimes disturbed keeps its best tenth. Two paths
+ * Rule: a direction of a host pair is slow where its bandwidth is below 0.8 of its reference, and
+ * its best tenth below 0.9: a link that is only sometimes disturbed keeps its best tenth. Two paths
  * within 5 %, or 20 %, are no finding: so much two cables of one batch may differ. The reference is
  *   - the median bandwidth over the other host pairs;
- *   - with one pair alone: the nominal speed of the slower network card, of which the best tenth must
- *     stay below a tenth; where that is unknown, 10 Gbit/s, which no training cluster's network is
+ *   - with one pair alone: the nominal speed of the slower network card, of which the best tenth
+ * must stay below a tenth; where that is unknown, 10 Gbit/s, which no training cluster's network is
  *     below, of which the best tenth must stay below a twentieth. A single TCP stream on a busy
  *     machine reaches more than these shares of a healthy path. Confidence is lower.
- * Cost: of each step, the time in which a transfer of the pair was under way and a receiving rank had
- * nothing to do but wait for communication - the longest over its receiving ranks, not the sum -
- * times (1 - bandwidth / reference): definitions.md section 13.
- * Remedy: look at cable, port, routing, and what else uses the path.
+ * Cost: of each step, the time in which a transfer of the pair was under way and a receiving rank
+ * had nothing to do but wait for communication - the longest over its receiving ranks, not the sum
+ * - times (1 - bandwidth / reference): definitions.md section 13. Remedy: look at cable, port,
+ * routing, and what else uses the path.
  */
 #include "analyses.h"
 #include "stats.h"
@@ -276,8 +276,8 @@ static gdouble find_confidence(const RsContext *ctx, const Direction *d, const R
     guint slow = 0;
     for (guint i = 0; i < spells->len; i++) {
         const RsSpell *s = &g_array_index(spells, RsSpell, i);
-        slow += (gdouble)s->bytes * 1e9 / (gdouble)(s->to_ns - s->from_ns) <
-                SLOW_SHARE * d->reference;
+        slow +=
+            (gdouble)s->bytes * 1e9 / (gdouble)(s->to_ns - s->from_ns) < SLOW_SHARE * d->reference;
     }
     gdouble effect = (gdouble)rs_spells_length_ns(spells) / spells->len *
                      (1 - d->metric.bandwidth / d->reference);

@@ -2,22 +2,24 @@
 /*
  * straggler.c - a rank for which the others wait, because it takes longer for its own work.
  *
- * Rule, per stream of gatherings (gatherings.h) and rank. Each chain has one culprit: the last rank of
- * the gathering with the most lateness of its own doing. A rank is a straggler where
- *   - at least 5 chains outside the first step could show it;
- *   - it is the culprit in clearly more than its share: above 1/n by a quarter of the rest, and by 4
- *     standard deviations of chance (3 where it is in nine of ten);
+ * Rule, per stream of gatherings (gatherings.h) and rank. Each chain has at most one culprit: that
+ * of its gathering with the most lateness of somebody's own doing. Samples are steps, each with the
+ * rank that costs most in it as its culprit; in a run without steps, the chains that are late at
+ * all. A rank is a straggler where
+ *   - at least 5 samples outside the first step could show it;
+ *   - it is the culprit in clearly more than its share: above 1/n by a quarter of the rest, and by
+ * 4 standard deviations of chance (2.2 where it is in nine of ten);
  *   - its typical lateness is above 3 times the spread of the others' arrivals, which balanced runs
  *     show by jitter alone, and above twice the clock uncertainty between the members;
- *   - it passes that threshold not only now and then: in two chains of five, where several
+ *   - it passes that threshold not only now and then: in two samples of five, where several
  *     stragglers share the blame in fewer;
  *   - the others' lateness together shows it is no general noise: it costs 3 times what the median
  *     other rank costs, and 0.5 % of the run.
  * The rank with the longest collectives is the one that waits, not the one that is late.
- * Cost: definitions.md section 13; the sum over chains of the culprit's lateness that is its own doing,
- * once for each chain (gatherings one after the other add up, overlapping ones don't). The first step
- * counts as an ordinary one.
- * Evidence adds in which phase, if the program names phases, the rank's own time is longer.
+ * Cost: definitions.md section 13; the sum over chains of the culprit's lateness that is its own
+ * doing, once for each chain (gatherings one after the other add up, overlapping ones don't). The
+ * first step counts as an ordinary one. Evidence adds in which phase, if the program names phases,
+ * the rank's own time is longer.
  */
 #include "analyses.h"
 #include "gatherings.h"
@@ -28,25 +30,27 @@
 #include <math.h>
 #include <string.h>
 
-#define CHAINS_MIN     5
+#define SAMPLES_MIN    5
+#define SURE           4.0 /* standard deviations of chance */
+#define SURE_MOSTLY    2.2 /* where nine samples of ten agree: five of five, of two ranks */
 #define COST_MIN_SHARE 0.005
 
 typedef struct {
-    guint32 *previous;
+    RsGatheringIndex *index;
     GArray *gatherings; /* RsGathering */
 } State;
 
 static void init(gpointer state, const RsContext *ctx)
 {
     State *st = state;
-    st->previous = rs_gatherings_previous_dup(ctx->model);
+    st->index = rs_gathering_index_new(ctx->model);
     st->gatherings = g_array_new(FALSE, FALSE, sizeof(RsGathering));
 }
 
 static void feed(gpointer state, const RsWindow *w)
 {
     State *st = state;
-    rs_gatherings_collect(st->gatherings, w, st->previous);
+    rs_gatherings_collect(st->gatherings, w, st->index);
 }
 
 static void merge(gpointer state, gconstpointer other)
@@ -58,61 +62,97 @@ static void merge(gpointer state, gconstpointer other)
 static void release(gpointer state)
 {
     State *st = state;
-    g_free(st->previous);
+    rs_gathering_index_free(st->index);
     g_array_unref(st->gatherings);
 }
 
-/* ---- chains ---- */
+/* ---- chains, and samples of them ---- */
 
-/* The gathering of a chain that tells most; culprit RS_NONE where nobody's own doing made it late. */
-typedef struct {
-    RsGathering g;
-    guint32 culprit;
-    gboolean warmup;
-} Chain;
-
-static gboolean is_first_step(const RsModel *m, guint32 step)
+/* The gatherings of a stream, sorted, to chains: of each the gathering that tells most. */
+static GArray *find_chains(const RsGathering *g, guint n)
 {
-    return step == 0 && m->steps->len > 1;
-}
-
-/* The gatherings of a stream, sorted, to chains. */
-static GArray *find_chains(const RsModel *m, const RsGathering *g, guint n)
-{
-    GArray *chains = g_array_new(FALSE, FALSE, sizeof(Chain));
+    GArray *chains = g_array_new(FALSE, FALSE, sizeof(RsGathering));
     for (guint from = 0, to; from < n; from = to) {
-        Chain c = {.g = g[from]};
+        RsGathering c = g[from];
         for (to = from + 1; to < n && g[to].step == g[from].step &&
                             g[to].first_arrival_ns < g[to - 1].last_arrival_ns;
              to++)
-            if (g[to].own_ns > c.g.own_ns)
-                c.g = g[to];
-        c.culprit = c.g.own_ns > 0 ? c.g.last_rank : RS_NONE;
-        c.warmup = is_first_step(m, c.g.step) || (from == 0 && m->steps->len == 0);
+            if (g[to].own_ns > c.own_ns)
+                c = g[to];
         g_array_append_val(chains, c);
     }
     return chains;
 }
 
-/* ---- a stream, and each rank in it ---- */
+/* What can show a culprit: a step, or, outside steps, a chain in which somebody is late. */
+typedef struct {
+    RsGathering g; /* its largest lateness */
+    guint32 culprit;
+    gint64 own_ns; /* the culprit's, over all chains of the sample */
+    gboolean warmup;
+} Sample;
 
 typedef struct {
     guint32 stream;
-    GArray *chains;
-    guint counted;        /* chains that are not warm-ups */
+    GArray *chains;  /* RsGathering */
+    GArray *samples; /* Sample */
+    guint counted;   /* samples that are not warm-ups */
     guint32 n_members;
-    gint64 noise_ns, unsure_ns;
-    gint64 *cost_ns;      /* by RsRank index */
+    gint64 noise_ns, unsure_ns, threshold_ns;
+    gint64 *cost_ns; /* by RsRank index */
     guint8 *member;
 } Stream;
 
 typedef struct {
     guint32 rank;
     const Stream *stream;
-    guint culprit_of, above; /* chains; of them above the threshold */
-    gint64 typical_ns, threshold_ns, cost_ns, others_ns;
+    guint culprit_of, last_in, above; /* samples; of them where it was last; above the threshold */
+    gint64 typical_ns, cost_ns, others_ns;
     gdouble share;
 } Suspect;
+
+/* The rank that costs most in chains [c, c + n), of equals the lowest. */
+static Sample sample_of(const RsGathering *c, guint n)
+{
+    Sample s = {.g = c[0], .culprit = RS_NONE};
+    for (guint i = 0; i < n; i++) {
+        gint64 sum = 0;
+        guint most = i;
+        for (guint k = 0; k < n; k++) {
+            if (c[k].culprit != c[i].culprit)
+                continue;
+            sum += c[k].own_ns;
+            if (c[k].own_ns > c[most].own_ns)
+                most = k;
+        }
+        if (c[i].culprit == RS_NONE || sum < s.own_ns ||
+            (sum == s.own_ns && c[i].culprit >= s.culprit))
+            continue;
+        s.culprit = c[i].culprit;
+        s.own_ns = sum;
+        s.g = c[most];
+    }
+    return s;
+}
+
+static void find_samples(const RsModel *m, Stream *s)
+{
+    s->samples = g_array_new(FALSE, FALSE, sizeof(Sample));
+    const RsGathering *c = (const RsGathering *)(void *)s->chains->data;
+    for (guint from = 0, to; from < s->chains->len; from = to) {
+        to = from + 1;
+        while (to < s->chains->len && c[to].step == c[from].step && c[from].step != RS_NONE)
+            to++;
+        if (c[from].step == RS_NONE && (m->steps->len > 0 || c[from].own_ns <= s->threshold_ns))
+            continue;
+        Sample x = sample_of(c + from, to - from);
+        x.warmup = c[from].step == 0 && m->steps->len > 1;
+        s->counted += !x.warmup;
+        g_array_append_val(s->samples, x);
+    }
+}
+
+/* ---- a stream, and each rank in it ---- */
 
 static void mark_members(const RsModel *m, Stream *s)
 {
@@ -144,37 +184,36 @@ static gint64 find_uncertainty(const RsModel *m, const Stream *s)
 static gint64 find_noise(const GArray *chains)
 {
     g_autofree gint64 *spreads = g_new(gint64, chains->len + 1);
-    guint n = 0;
-    for (guint i = 0; i < chains->len; i++) {
-        const Chain *c = &g_array_index(chains, Chain, i);
-        if (!c->warmup)
-            spreads[n++] = c->g.spread_ns;
-    }
+    for (guint i = 0; i < chains->len; i++)
+        spreads[i] = g_array_index(chains, RsGathering, i).spread_ns;
     /* 1.4826: from a median distance to a standard deviation */
-    return n ? (gint64)(1.4826 * (gdouble)rs_median_ns(spreads, n)) : 0;
+    return chains->len ? (gint64)(1.4826 * (gdouble)rs_median_ns(spreads, chains->len)) : 0;
 }
 
-/* Adds up what each rank costs; the first step is taken to cost no more than a typical chain of that
+/* Adds up what each rank costs; the first step is taken to cost no more than a typical one of that
  * rank, as much else is late in it. */
-static void sum_costs(Stream *s, guint n_ranks)
+static void sum_costs(const RsModel *m, Stream *s)
 {
-    s->cost_ns = g_new0(gint64, n_ranks + 1);
-    g_autofree guint *chains = g_new0(guint, n_ranks + 1);
+    guint n = m->ranks->len;
+    g_autofree gint64 *first = g_new0(gint64, n + 1);
+    g_autofree guint *steps = g_new0(guint, n + 1);
+    s->cost_ns = g_new0(gint64, n + 1);
+    guint32 last_step = RS_NONE;
     for (guint i = 0; i < s->chains->len; i++) {
-        const Chain *c = &g_array_index(s->chains, Chain, i);
-        if (c->culprit == RS_NONE || c->warmup)
+        const RsGathering *c = &g_array_index(s->chains, RsGathering, i);
+        if (c->culprit == RS_NONE)
             continue;
-        s->cost_ns[c->culprit] += c->g.own_ns;
-        chains[c->culprit]++;
+        if (c->step == 0 && m->steps->len > 1) {
+            first[c->culprit] += c->own_ns;
+            continue;
+        }
+        s->cost_ns[c->culprit] += c->own_ns;
+        steps[c->culprit] += c->step != last_step;
+        last_step = c->step;
     }
-    g_autofree gint64 *usual = g_new0(gint64, n_ranks + 1);
-    for (guint r = 0; r < n_ranks; r++)
-        usual[r] = chains[r] ? s->cost_ns[r] / chains[r] : 0;
-    for (guint i = 0; i < s->chains->len; i++) {
-        const Chain *c = &g_array_index(s->chains, Chain, i);
-        if (c->culprit != RS_NONE && c->warmup)
-            s->cost_ns[c->culprit] += MIN(c->g.own_ns, usual[c->culprit]);
-    }
+    for (guint r = 0; r < n; r++)
+        if (steps[r])
+            s->cost_ns[r] += MIN(first[r], s->cost_ns[r] / steps[r]);
 }
 
 static void stream_init(Stream *s, const RsModel *m, const RsGathering *g, guint n)
@@ -182,19 +221,20 @@ static void stream_init(Stream *s, const RsModel *m, const RsGathering *g, guint
     memset(s, 0, sizeof *s);
     s->stream = g->stream;
     s->n_members = g->n_members;
-    s->chains = find_chains(m, g, n);
-    for (guint i = 0; i < s->chains->len; i++)
-        s->counted += !g_array_index(s->chains, Chain, i).warmup;
+    s->chains = find_chains(g, n);
     mark_members(m, s);
     s->unsure_ns = find_uncertainty(m, s);
     s->noise_ns = find_noise(s->chains);
-    sum_costs(s, m->ranks->len);
+    s->threshold_ns = MAX(3 * s->noise_ns, 2 * s->unsure_ns);
+    find_samples(m, s);
+    sum_costs(m, s);
 }
 
 static void stream_clear(gpointer data)
 {
     Stream *s = data;
     g_array_unref(s->chains);
+    g_array_unref(s->samples);
     g_free(s->cost_ns);
     g_free(s->member);
 }
@@ -208,20 +248,21 @@ static gint64 cost_of_others(const RsModel *m, const Stream *s, guint32 rank)
     for (guint32 r = 0; r < m->ranks->len; r++)
         if (s->member[r] && r != rank)
             costs[n++] = s->cost_ns[r];
-    return rs_median_ns(costs, n);
+    return n ? rs_median_ns(costs, n) : 0;
 }
 
 static void count_lateness(Suspect *x)
 {
-    const GArray *chains = x->stream->chains;
-    g_autofree gint64 *late = g_new(gint64, chains->len + 1);
+    const GArray *samples = x->stream->samples;
+    g_autofree gint64 *late = g_new(gint64, samples->len + 1);
     guint n = 0;
-    for (guint i = 0; i < chains->len; i++) {
-        const Chain *c = &g_array_index(chains, Chain, i);
-        if (c->culprit != x->rank || c->warmup)
+    for (guint i = 0; i < samples->len; i++) {
+        const Sample *s = &g_array_index(samples, Sample, i);
+        if (s->culprit != x->rank || s->warmup)
             continue;
-        late[n++] = c->g.own_ns;
-        x->above += c->g.own_ns > x->threshold_ns;
+        late[n++] = s->own_ns;
+        x->above += s->own_ns > x->stream->threshold_ns;
+        x->last_in += s->g.last_rank == x->rank;
     }
     x->culprit_of = n;
     x->typical_ns = rs_median_ns(late, n);
@@ -231,13 +272,12 @@ static gboolean beats_chance(const Suspect *x)
 {
     gdouble n = x->stream->counted, p = 1.0 / x->stream->n_members;
     gdouble z = (x->culprit_of - n * p) / sqrt(n * p * (1 - p));
-    return x->share >= p + (1 - p) / 4 && z >= (x->share >= 0.9 ? 3 : 4);
+    return x->share >= p + (1 - p) / 4 && z >= (x->share >= 0.9 ? SURE_MOSTLY : SURE);
 }
 
 static Suspect suspect_of(const RsModel *m, const Stream *s, guint32 rank)
 {
     Suspect x = {.rank = rank, .stream = s, .cost_ns = s->cost_ns[rank]};
-    x.threshold_ns = MAX(3 * s->noise_ns, 2 * s->unsure_ns);
     count_lateness(&x);
     x.share = s->counted ? (gdouble)x.culprit_of / s->counted : 0;
     x.others_ns = cost_of_others(m, s, rank);
@@ -247,10 +287,10 @@ static Suspect suspect_of(const RsModel *m, const Stream *s, guint32 rank)
 static gboolean is_straggler(const RsContext *ctx, const Suspect *x)
 {
     const Stream *s = x->stream;
-    if (s->counted < CHAINS_MIN || x->culprit_of == 0 || !beats_chance(x))
+    if (s->counted < SAMPLES_MIN || x->culprit_of == 0 || !beats_chance(x))
         return FALSE;
     gdouble often = MAX(0.2, MIN(0.4, 2.0 / s->n_members));
-    return x->typical_ns > x->threshold_ns && x->above >= often * s->counted &&
+    return x->typical_ns > s->threshold_ns && x->above >= often * s->counted &&
            x->cost_ns > 3 * x->others_ns &&
            (gdouble)x->cost_ns >= COST_MIN_SHARE * (gdouble)ctx->span_ns;
 }
@@ -260,17 +300,14 @@ static gboolean is_straggler(const RsContext *ctx, const Suspect *x)
 static void add_steps(const RsModel *m, const Suspect *x, RsFinding *f)
 {
     gint64 from = G_MAXINT64, to = 0;
-    guint32 last = RS_NONE;
-    for (guint i = 0; i < x->stream->chains->len; i++) {
-        const Chain *c = &g_array_index(x->stream->chains, Chain, i);
-        if (c->culprit != x->rank)
+    for (guint i = 0; i < x->stream->samples->len; i++) {
+        const Sample *s = &g_array_index(x->stream->samples, Sample, i);
+        if (s->culprit != x->rank)
             continue;
-        from = MIN(from, c->g.last_arrival_ns - c->g.late_ns);
-        to = MAX(to, c->g.last_arrival_ns);
-        if (c->g.step == RS_NONE || c->g.step == last)
-            continue;
-        last = c->g.step;
-        g_array_append_val(f->steps, g_array_index(m->steps, RsStep, last).number);
+        from = MIN(from, s->g.last_arrival_ns - s->g.late_ns);
+        to = MAX(to, s->g.last_arrival_ns);
+        if (s->g.step != RS_NONE)
+            g_array_append_val(f->steps, g_array_index(m->steps, RsStep, s->g.step).number);
     }
     f->t_start_s = (gdouble)from / 1e9;
     f->t_end_s = (gdouble)to / 1e9;
@@ -285,12 +322,18 @@ static void say_lateness(const RsModel *m, const Suspect *x, RsFinding *f)
 {
     const Stream *s = x->stream;
     gboolean rendezvous = s->stream == RS_STREAM_RENDEZVOUS;
-    rs_finding_say(f,
-                   "last to %s by its own doing in %u of %u %s of %u ranks outside the first step, "
-                   "typically by %.3f ms",
-                   rendezvous ? "be ready" : "arrive", x->culprit_of, s->counted,
-                   rendezvous ? "agreements on tensors" : "collectives", s->n_members,
-                   (gdouble)x->typical_ns / 1e6);
+    rs_finding_say(
+        f,
+        "its own time made it late for %s of %u ranks in %u of %u %s, typically by %.3f ms"
+        "; it was the last to %s in %u of them",
+        rendezvous ? "agreements on tensors" : "collectives", s->n_members, x->culprit_of,
+        s->counted, m->steps->len ? "steps after the first" : "that somebody was late for",
+        (gdouble)x->typical_ns / 1e6, rendezvous ? "be ready" : "arrive", x->last_in);
+    if (x->last_in < x->culprit_of)
+        rs_finding_say(f,
+                       "in the other %u the last rank had waited for a message that this one sent "
+                       "late, directly or over others",
+                       x->culprit_of - x->last_in);
     rs_finding_say(f,
                    "the others' arrivals spread by %.3f ms, their clocks are sure to %.3f ms; "
                    "lateness costs %.3f s by this rank and %.3f s by the median other",
@@ -307,7 +350,8 @@ static void say_phase(const RsContext *ctx, const Suspect *x, RsFinding *f)
     RsPhaseExcess e;
     if (!rs_phases_excess(ctx, x->stream->member, x->rank, &e))
         return;
-    rs_finding_say(f, "%s its own time in \"%s\" is %.3f ms a step, %.3f ms on the median other rank",
+    rs_finding_say(f,
+                   "%s its own time in \"%s\" is %.3f ms a step, %.3f ms on the median other rank",
                    e.share >= 0.5 ? "that is where it is slow:" : "the largest difference:", e.name,
                    (gdouble)e.own_ns / 1e6, (gdouble)e.others_ns / 1e6);
 }
@@ -333,9 +377,10 @@ static void report(const RsContext *ctx, const Suspect *x, RsResults *results)
         g_array_append_val(f->communicators, identity);
     }
     add_steps(m, x, f);
-    f->title = g_strdup_printf("rank %d on %s is late: the others wait %.3f s for it (%.1f %% of the "
-                               "run)",
-                               rank, host_of(m, x->rank), f->cost_s, f->cost_percent);
+    f->title =
+        g_strdup_printf("rank %d on %s is late: the others wait %.3f s for it (%.1f %% of the "
+                        "run)",
+                        rank, host_of(m, x->rank), f->cost_s, f->cost_percent);
     say_lateness(m, x, f);
     say_phase(ctx, x, f);
     f->remedy = g_strdup_printf(
@@ -383,7 +428,7 @@ static GArray *find_streams(const RsModel *m, GArray *gatherings)
     return streams;
 }
 
-static guint most_chains(const GArray *streams)
+static guint most_samples(const GArray *streams)
 {
     guint most = 0;
     for (guint i = 0; i < streams->len; i++)
@@ -395,18 +440,18 @@ static void say_limits(const RsContext *ctx, const GArray *streams, guint gather
                        RsResults *results)
 {
     const RsModel *m = ctx->model;
-    guint most = most_chains(streams);
+    guint most = most_samples(streams);
     if (gatherings == 0)
-        rs_results_not_applicable(results, "straggler",
-                                  "no collective or agreement whose members' arrivals are all known");
+        rs_results_not_applicable(
+            results, "straggler",
+            "no collective or agreement whose members' arrivals are all known");
     else if (streams->len == 0)
         rs_results_not_applicable(results, "straggler",
                                   "the clocks of the hosts could not be put on one axis");
-    else if (most < CHAINS_MIN)
-        rs_results_not_applicable(results, "straggler",
-                                  "only %u comparable collectives outside the first step; at least "
-                                  "%d are needed",
-                                  most, CHAINS_MIN);
+    else if (most < SAMPLES_MIN)
+        rs_results_not_applicable(
+            results, "straggler", "only %u %s that could show it; at least %d are needed", most,
+            m->steps->len ? "steps after the first" : "late collectives", SAMPLES_MIN);
     for (guint32 r = 0; r < m->ranks->len; r++)
         if (rs_model_rank(m, r)->missing) {
             rs_results_not_applicable(results, "straggler",

@@ -5,16 +5,16 @@
 
 /* What can be under way at a moment; a moment is classified by the counts of these. */
 typedef enum {
-    ON_CALL,     /* the main thread is in a call that communicates */
-    ON_BEHIND,   /* another thread is */
-    ON_DEVICE,   /* a device runs communication */
-    ON_KERNEL,   /* a device computes */
-    ON_IO,       /* the main thread does I/O */
-    ON_ENV,      /* opening or closing a library */
-    ON_WAITING,  /* the main thread is in a range, or a call, that waits for a device or a thread */
-    ON_STEP,     /* the main thread is in a step's range */
-    ON_PHASE,    /* ... and in a range inside it */
-    ON_LATE,     /* somebody else has not come yet */
+    ON_CALL,    /* the main thread is in a call that communicates */
+    ON_BEHIND,  /* another thread is */
+    ON_DEVICE,  /* a device runs communication */
+    ON_KERNEL,  /* a device computes */
+    ON_IO,      /* the main thread does I/O */
+    ON_ENV,     /* opening or closing a library */
+    ON_WAITING, /* the main thread is in a range, or a call, that waits for a device or a thread */
+    ON_STEP,    /* the main thread is in a step's range */
+    ON_PHASE,   /* ... and in a range inside it */
+    ON_LATE,    /* somebody else has not come yet */
     ON_LATE_DEVICE,
     ON_TRANSFER, /* all have come, data moves */
     ON_PENDING,  /* an operation given to a runtime's thread is under way */
@@ -274,8 +274,8 @@ static RsSegment classify(const guint32 on[ON_COUNT], const Rules *r, gint64 ns)
         else
             classify_host(on, r, &s);
     }
-    s.own = s.part != RS_PART_EXPOSED && s.part != RS_PART_WAIT && !on[ON_ENV] &&
-            !on[ON_LATE_DEVICE];
+    s.own =
+        s.part != RS_PART_EXPOSED && s.part != RS_PART_WAIT && !on[ON_ENV] && !on[ON_LATE_DEVICE];
     return s;
 }
 
@@ -397,8 +397,13 @@ gint64 rs_timeline_own_ns(const RsTimeline *t, gint64 ns)
     return s->own_before_ns + (s->own ? MIN(ns, t->end_ns) - s->start_ns : 0);
 }
 
-void rs_timeline_sum(const RsTimeline *t, gint64 from_ns, gint64 to_ns,
-                     gint64 parts[RS_PART_COUNT], gint64 *hidden_ns)
+RsPart rs_timeline_part_at(const RsTimeline *t, gint64 ns)
+{
+    return t->n ? (RsPart)t->segments[find_segment(t, ns)].part : RS_PART_IDLE;
+}
+
+void rs_timeline_sum(const RsTimeline *t, gint64 from_ns, gint64 to_ns, gint64 parts[RS_PART_COUNT],
+                     gint64 *hidden_ns)
 {
     to_ns = MIN(to_ns, t->end_ns);
     if (t->n == 0 || to_ns <= from_ns)

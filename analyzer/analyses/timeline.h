@@ -14,9 +14,9 @@
  * Within exposed communication, wait is what passes before the last member (or the other side of a
  * message) has come, and while nothing is being transferred to or from this rank.
  * MPI_Init, MPI_Finalize, and what lies before the first and after the last event, are idle.
- * Own time is the time in which a rank is held up by nobody: all but exposed communication, wait and
- * the calls that open and close the libraries. What delays a rank in its own time is its own doing.
- * Threads: read-only once made.
+ * Own time is the time in which a rank is held up by nobody: all but exposed communication, wait
+ * and the calls that open and close the libraries. What delays a rank in its own time is its own
+ * doing. Threads: read-only once made.
  */
 #ifndef RS_ANALYSES_TIMELINE_H
 #define RS_ANALYSES_TIMELINE_H
@@ -47,10 +47,10 @@ struct _RsTimeline {
     guint32 n;
     RsSegment *segments;
     gint64 end_ns;
-    gboolean device;       /* computes on a device */
-    guint32 main_track;    /* RS_NONE for a rank without host tracks */
-    gboolean blind;        /* communicates behind its main thread's back, and nothing tells when the
-                            * main thread waits for it: exposed is a lower bound */
+    gboolean device;    /* computes on a device */
+    guint32 main_track; /* RS_NONE for a rank without host tracks */
+    gboolean blind;     /* communicates behind its main thread's back, and nothing tells when the
+                         * main thread waits for it: exposed is a lower bound */
 };
 
 /* One for each rank of the model. Returned: free with rs_timelines_free. */
@@ -59,6 +59,8 @@ void rs_timelines_free(RsTimeline *timelines, guint32 n);
 
 /* Own time up to `ns`. */
 gint64 rs_timeline_own_ns(const RsTimeline *timeline, gint64 ns);
+
+RsPart rs_timeline_part_at(const RsTimeline *timeline, gint64 ns);
 
 /* Adds what lies in [from, to) to parts[] and *hidden_ns. */
 void rs_timeline_sum(const RsTimeline *timeline, gint64 from_ns, gint64 to_ns,
