@@ -27,13 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum rt_type { RT_FLOAT32, RT_INT32, RT_TYPE_COUNT };
-enum rt_op { RT_SUM, RT_PROD, RT_MAX, RT_MIN, RT_AVG, RT_OP_COUNT };
-
-static inline uint64_t rt_type_bytes(enum rt_type type)
-{
-    return type < RT_TYPE_COUNT ? 4 : 0;
-}
+#include "rt-types.h"
 
 /* First element of part `i` of `count` elements cut into `n` parts whose sizes differ by at most
  * one, the longer ones first; i = n gives `count`. */
