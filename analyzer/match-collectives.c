@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* match-collectives.c - one RsInstance for each (communicator, sequence): definitions.md
  * section 13. */
+#include "coll-names.h"
 #include "model-internal.h"
 
 /* Entries of member_events per event seen: a bound on what a run with few captures of a huge
@@ -76,13 +77,6 @@ static gboolean is_reduction(guint8 coll)
            coll == RS_COLL_SCAN;
 }
 
-/* MPI_Allgatherv, MPI_Ialltoallw ...: by name, so that runs read from SQLite tell as well. */
-static gboolean is_vector(const RsModel *m, const RsSig *s)
-{
-    const gchar *name = rs_model_str(m, s->name);
-    return s->api == RS_API_MPI && (g_str_has_suffix(name, "v") || g_str_has_suffix(name, "w"));
-}
-
 /* Sizes of -v forms differ by right, those of scatter and gather matter at the root alone, and MPI
  * lets two type maps of equal size meet where nothing is computed on them. */
 static gboolean agree(const RsModel *m, const RsSig *x, const RsSig *y)
@@ -91,7 +85,9 @@ static gboolean agree(const RsModel *m, const RsSig *x, const RsSig *y)
         return FALSE;
     if (x->peer != y->peer || x->redop != y->redop)
         return FALSE;
-    if (x->coll == RS_COLL_BARRIER || x->coll == RS_COLL_NONE || is_vector(m, x))
+    gboolean vector;
+    rs_coll_of_name(rs_model_str(m, x->name), &vector);
+    if (x->coll == RS_COLL_BARRIER || x->coll == RS_COLL_NONE || vector)
         return TRUE;
     if (is_reduction(x->coll) || x->api == RS_API_NCCL)
         return x->dtype == y->dtype && x->count == y->count;

@@ -126,6 +126,11 @@ RsStr rs_builder_string_len(RsBuilder *b, const gchar *text, gsize bytes)
     return new_id;
 }
 
+const gchar *rs_builder_text(const RsBuilder *b, RsStr s)
+{
+    return rs_model_str(b->model, s);
+}
+
 guint32 rs_builder_comm(RsBuilder *b, guint64 identity, guint64 parent, guint32 api, gint32 size,
                         const gchar *name)
 {
@@ -205,6 +210,11 @@ RsSig rs_builder_sig_init(RsBuilder *b, RsKind kind, const gchar *name)
     if (name)
         sig.name = rs_builder_string(b, name);
     return sig;
+}
+
+const RsSig *rs_builder_peek_sig(const RsBuilder *b, guint32 sig)
+{
+    return &g_array_index(b->model->sigs, RsSig, sig);
 }
 
 guint32 rs_builder_event(RsBuilder *b, guint32 track, guint32 sig, gint64 start, gint64 end,

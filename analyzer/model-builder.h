@@ -56,6 +56,8 @@ guint32 rs_builder_add_track(RsBuilder *b, guint32 process, const gchar *name, g
 RsStr rs_builder_string(RsBuilder *b, const gchar *text);
 RsStr rs_builder_string_len(RsBuilder *b, const gchar *text, gsize bytes); /* made valid UTF-8 */
 
+const gchar *rs_builder_text(const RsBuilder *b, RsStr s); /* borrowed */
+
 /* The communicator of `identity`, added where it is new. */
 guint32 rs_builder_comm(RsBuilder *b, guint64 identity, guint64 parent, guint32 api, gint32 size,
                         const gchar *name);
@@ -65,6 +67,7 @@ void rs_builder_comm_join(RsBuilder *b, guint32 comm, guint32 process, gint32 co
 
 /* Interns a signature. */
 guint32 rs_builder_sig(RsBuilder *b, const RsSig *sig);
+const RsSig *rs_builder_peek_sig(const RsBuilder *b, guint32 sig); /* until the next one is added */
 /* RsSig filled with "none" everywhere; name may be NULL. */
 RsSig rs_builder_sig_init(RsBuilder *b, RsKind kind, const gchar *name);
 
