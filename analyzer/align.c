@@ -132,7 +132,7 @@ typedef struct {
     guint n;
     RsClockFit *to_reference; /* by domain */
     gboolean *aligned;
-    gint64 *from, *to;        /* events of each domain */
+    gint64 *from, *to; /* events of each domain */
     gboolean by_trips, by_ends, lost;
 } Alignment;
 
@@ -164,9 +164,8 @@ static GArray *points_between(const Alignment *a, guint32 own, guint32 their)
             const struct rs_clock_probe *t = &g_array_index(p->probes, struct rs_clock_probe, k);
             if ((guint32)t->peer != (d == own ? their : own))
                 continue;
-            RsClockPoint point =
-                rs_clock_point_of_trip((gint64)t->sent, (gint64)t->peer_received,
-                                       (gint64)t->peer_sent, (gint64)t->received);
+            RsClockPoint point = rs_clock_point_of_trip((gint64)t->sent, (gint64)t->peer_received,
+                                                        (gint64)t->peer_sent, (gint64)t->received);
             if (d == their) {
                 gint64 swap = point.own_ns;
                 point.own_ns = point.their_ns;
@@ -340,8 +339,8 @@ static void apply(Alignment *a)
             gint64 start = rs_clock_fit_apply(f, m->events.start_ns[i]);
             gint64 end = rs_clock_fit_apply(f, m->events.end_ns[i]);
             m->events.start_ns[i] = CLAMP(start, -8 * TIME_MAX, 8 * TIME_MAX);
-            m->events.end_ns[i] = MAX(CLAMP(end, -8 * TIME_MAX, 8 * TIME_MAX),
-                                      m->events.start_ns[i]);
+            m->events.end_ns[i] =
+                MAX(CLAMP(end, -8 * TIME_MAX, 8 * TIME_MAX), m->events.start_ns[i]);
         }
     }
 }
@@ -357,14 +356,15 @@ static void describe(Alignment *a)
         d->uncertainty_ns += f->uncertainty_ns;
         m->clock_uncertainty_ns = MAX(m->clock_uncertainty_ns, d->uncertainty_ns);
     }
-    m->clock_method = a->lost         ? "none"
-                      : a->by_ends    ? "collective ends"
-                      : a->by_trips   ? "round trips"
-                                      : "single domain";
+    m->clock_method = a->lost       ? "none"
+                      : a->by_ends  ? "collective ends"
+                      : a->by_trips ? "round trips"
+                                    : "single domain";
     m->clock_trusted = !a->lost;
 }
 
-/* Where a clock is not trusted, "uncertain by the length of the run" is the least that can be said. */
+/* Where a clock is not trusted, "uncertain by the length of the run" is the least that can be said.
+ */
 static void widen_lost(Alignment *a)
 {
     RsModel *m = a->b->model;

@@ -80,7 +80,8 @@ static gboolean payload_is_whole(RsBlocks *b, guint64 offset, const struct rs_bl
     return p && rs_crc32c(0, p, head->payload_bytes) == head->payload_crc;
 }
 
-/* What can be looked at from `offset` without reading again, at least a head's worth if possible. */
+/* What can be looked at from `offset` without reading again, at least a head's worth if possible.
+ */
 static gsize window_at(const RsBlocks *b, guint64 offset)
 {
     guint64 end = b->buffer_offset + b->buffer_bytes;
@@ -129,7 +130,8 @@ static void add_block(RsBlocks *b, const struct rs_block *head, guint64 offset)
     g_array_append_val(b->index, at);
 }
 
-/* A damaged block may have lost or gained bytes: what follows is looked for right behind its head. */
+/* A damaged block may have lost or gained bytes: what follows is looked for right behind its head.
+ */
 static guint64 skip_damage(RsBlocks *b, guint64 offset, gboolean head_whole,
                            const struct rs_block *head)
 {

@@ -29,11 +29,11 @@ typedef struct {
 
 typedef struct {
     gchar *path;
-    guint64 bytes;      /* length when opened */
-    GArray *index;      /* RsBlockAt: whole blocks of a known major version */
-    GArray *losses;     /* RsBlockLoss, by offset */
+    guint64 bytes;       /* length when opened */
+    GArray *index;       /* RsBlockAt: whole blocks of a known major version */
+    GArray *losses;      /* RsBlockLoss, by offset */
     guint64 lost_blocks; /* gaps in the blocks' numbers */
-    guint newer;        /* whole blocks of a newer major version */
+    guint newer;         /* whole blocks of a newer major version */
     guint8 newer_major;
     /* private */
     int fd;
@@ -42,15 +42,16 @@ typedef struct {
     guint64 buffer_offset, buffer_bytes;
 } RsBlocks;
 
-/* Opens a regular file, up to byte `limit` (G_MAXUINT64: all of it). Error: can't be opened or read. A file without one whole block is no error
- * here: its index is empty. */
+/* Opens a regular file, up to byte `limit` (G_MAXUINT64: all of it). Error: can't be opened or
+ * read. A file without one whole block is no error here: its index is empty. */
 RsBlocks *rs_blocks_open(const gchar *path, guint64 limit, GError **error);
 /* The same of bytes in memory; `path` names them in messages. */
 RsBlocks *rs_blocks_open_bytes(const gchar *path, GBytes *bytes);
 void rs_blocks_free(RsBlocks *blocks);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(RsBlocks, rs_blocks_free)
 
-/* The payload of index entry `i`, valid until the next call; NULL where it can't be read any more. */
+/* The payload of index entry `i`, valid until the next call; NULL where it can't be read any more.
+ */
 const guint8 *rs_blocks_payload(RsBlocks *blocks, guint i);
 
 /* Fills in magic, versions and both checksums. Shared by whoever writes blocks. */

@@ -74,7 +74,8 @@ static void add_comm(RsCapture *c, const guint8 *p, guint32 bytes)
     comm->identity = d.identity;
     g_hash_table_insert(c->comms, GUINT_TO_POINTER(d.def.id), comm);
     mark_shared(c, comm);
-    if (d.member_count == (guint32)d.size && d.member_count <= (bytes - sizeof d) / sizeof(gint32)) {
+    if (d.member_count == (guint32)d.size &&
+        d.member_count <= (bytes - sizeof d) / sizeof(gint32)) {
         gint32 *members = g_new(gint32, d.member_count);
         memcpy(members, p + sizeof d, d.member_count * sizeof *members);
         rs_builder_comm_members(c->b, comm->comm, members, d.member_count);

@@ -12,7 +12,8 @@ static guint32 track_of(RsCapture *c, RsCaptureThread *t, guint32 number, gboole
         const gchar *name = rs_builder_text(c->b, t->name);
         g_autofree gchar *fallback =
             number == 0 ? g_strdup("main") : g_strdup_printf("thread %" G_GUINT64_FORMAT, t->tid);
-        t->track = rs_builder_add_track(c->b, c->process, name[0] ? name : fallback, t->tid, device);
+        t->track =
+            rs_builder_add_track(c->b, c->process, name[0] ? name : fallback, t->tid, device);
     }
     return t->track;
 }
@@ -87,7 +88,8 @@ static void add_hole(RsCapture *c, guint32 track, const struct rs_event *e)
                      0);
 }
 
-static const struct rs_ext_second *find_second(const guint8 *ext, guint n, struct rs_ext_second *ret)
+static const struct rs_ext_second *find_second(const guint8 *ext, guint n,
+                                               struct rs_ext_second *ret)
 {
     for (guint i = 0; i < n; i++) {
         memcpy(ret, ext + i * SLOT, SLOT);
@@ -132,8 +134,7 @@ static void add_extensions(RsCapture *c, guint32 event, const guint8 *ext, guint
             add_done(c, event, &x.done);
             break;
         case RS_EXT_SECOND:
-            rs_builder_second(c->b, event, x.second.peer, x.second.tag,
-                              second_bytes(c, &x.second));
+            rs_builder_second(c->b, event, x.second.peer, x.second.tag, second_bytes(c, &x.second));
             break;
         default: /* of no use to the model, or of a newer minor version */
             break;

@@ -8,8 +8,8 @@
 G_BEGIN_DECLS
 
 typedef struct {
-    guint32 comm;    /* RsComm index */
-    gint32 rank;     /* own rank in it */
+    guint32 comm; /* RsComm index */
+    gint32 rank;  /* own rank in it */
     gint32 size;
     guint64 identity;
     gboolean shared; /* another communicator of this process has the same identity */
@@ -26,12 +26,12 @@ typedef struct {
 } RsCaptureOp;
 
 typedef struct {
-    guint32 track;       /* builder's, RS_NONE until its first event */
+    guint32 track; /* builder's, RS_NONE until its first event */
     guint64 tid;
     RsStr name;
-    guint64 dropped;     /* as its last block says */
+    guint64 dropped; /* as its last block says */
     guint64 last_tick;
-    gboolean has_open;   /* `open` is the last OPEN block, still true as far as we know */
+    gboolean has_open; /* `open` is the last OPEN block, still true as far as we know */
     struct rs_open open;
 } RsCaptureThread;
 
@@ -81,7 +81,8 @@ void rs_capture_read_open(RsCapture *c, const struct rs_block *head, const guint
 void rs_capture_add_open(RsCapture *c);
 
 /* capture-sig.c: signature of a call; `second` may be NULL. */
-guint32 rs_capture_call_sig(RsCapture *c, const struct rs_event *e, const struct rs_ext_second *second);
+guint32 rs_capture_call_sig(RsCapture *c, const struct rs_event *e,
+                            const struct rs_ext_second *second);
 
 G_END_DECLS
 #endif

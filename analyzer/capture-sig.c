@@ -52,8 +52,8 @@ static guint64 collective_bytes(const RsSigKey *k, guint8 coll, gboolean vector,
 
 static gint32 peer_of(guint8 klass, const RsSigKey *k)
 {
-    gboolean receives = klass == RS_CLASS_RECV || klass == RS_CLASS_RECV_START ||
-                        klass == RS_CLASS_PROBE;
+    gboolean receives =
+        klass == RS_CLASS_RECV || klass == RS_CLASS_RECV_START || klass == RS_CLASS_PROBE;
     if (k->flags & RS_EVENT_NULL_PEER)
         return -1;
     return receives && k->peer == -1 ? -2 : k->peer; /* MPI_Mrecv is told no source */
@@ -127,7 +127,8 @@ static guint hash_key(const RsSigKey *k)
     return (h ^ (h >> 16)) % RS_SIG_CACHE;
 }
 
-guint32 rs_capture_call_sig(RsCapture *c, const struct rs_event *e, const struct rs_ext_second *second)
+guint32 rs_capture_call_sig(RsCapture *c, const struct rs_event *e,
+                            const struct rs_ext_second *second)
 {
     RsSigKey k;
     memset(&k, 0, sizeof k);

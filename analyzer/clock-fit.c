@@ -162,7 +162,8 @@ static gdouble median(gdouble *v, guint n)
     return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
 }
 
-/* Median of the slopes between pairs (Theil and Sen): up to a quarter of the meetings may be off. */
+/* Median of the slopes between pairs (Theil and Sen): up to a quarter of the meetings may be off.
+ */
 static gdouble median_slope(const RsClockMeeting *m, guint n)
 {
     guint stride = MAX(1, n / SLOPES_FROM), used = n / stride;
@@ -198,8 +199,8 @@ static void feasible(const RsClockMeeting *m, guint n, const RsClockFit *f, gint
     *ret_low = G_MININT64;
     *ret_high = G_MAXINT64;
     for (guint i = 0; i < n; i++) {
-        *ret_low = MAX(*ret_low,
-                       m[i].their_arrival_ns - rs_clock_fit_apply(&drift_only, m[i].own_end_ns));
+        *ret_low =
+            MAX(*ret_low, m[i].their_arrival_ns - rs_clock_fit_apply(&drift_only, m[i].own_end_ns));
         *ret_high = MIN(*ret_high,
                         m[i].their_end_ns - rs_clock_fit_apply(&drift_only, m[i].own_arrival_ns));
     }

@@ -61,8 +61,8 @@ RsClockPoint rs_clock_point_of_trip(gint64 sent, gint64 their_received, gint64 t
 
 /*
  * From round trips: the shortest of each cluster in time counts; with two clusters or more, drift
- * too. [from_ns, to_ns] is what the fit will be used for: away from the clusters it is less certain.
- * FALSE without a point. Reorders `points`.
+ * too. [from_ns, to_ns] is what the fit will be used for: away from the clusters it is less
+ * certain. FALSE without a point. Reorders `points`.
  */
 gboolean rs_clock_fit_trips(RsClockPoint *points, guint n, gint64 from_ns, gint64 to_ns,
                             RsClockFit *ret_fit);

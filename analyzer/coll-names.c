@@ -58,7 +58,7 @@ enum rs_coll rs_coll_of_name(const gchar *name, gboolean *ret_vector)
     if (stem < 0 && mpi && plain[0] == 'i')
         stem = find_stem(plain + 1);
     if (ret_vector) /* ncclReduceScatter's ranks all get the same share, MPI's need not */
-        *ret_vector = stem >= 0 && stems[stem].vector &&
-                      (mpi || stems[stem].coll != RS_COLL_REDUCE_SCATTER);
+        *ret_vector =
+            stem >= 0 && stems[stem].vector && (mpi || stems[stem].coll != RS_COLL_REDUCE_SCATTER);
     return stem >= 0 ? (enum rs_coll)stems[stem].coll : RS_COLL_NONE;
 }

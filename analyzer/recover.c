@@ -12,9 +12,9 @@
 #include "ring.h"
 #include "run.h"
 
-#define SLOT        sizeof(struct rs_event)
-#define CHUNK_SLOTS (1u << 14)  /* slots in one recovered block */
-#define RINGS_MAX   4096        /* threads of one process */
+#define SLOT           sizeof(struct rs_event)
+#define CHUNK_SLOTS    (1u << 14) /* slots in one recovered block */
+#define RINGS_MAX      4096       /* threads of one process */
 #define RING_BYTES_MAX ((gint64)1 << 30)
 
 /* ---- is it alive ---- */
@@ -58,7 +58,7 @@ static GBytes *read_own_file(const gchar *path)
         st.st_size <= RING_BYTES_MAX) {
         guint8 *data = g_malloc((gsize)st.st_size + 1);
         gsize got = 0;
-        for (gssize n = 1; n > 0 && got < (gsize)st.st_size; got += n > 0 ? (gsize)n : 0)
+        for (gssize n = 1; n > 0 && got<(gsize)st.st_size; got += n> 0 ? (gsize)n : 0)
             n = read(fd, data + got, (gsize)st.st_size - got);
         bytes = g_bytes_new_take(data, got);
     }

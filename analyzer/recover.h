@@ -25,12 +25,12 @@ typedef struct {
     RsRingState state;
     guint64 capture_bytes; /* ORPHANED: the capture counts up to here, then come `blocks` */
     GByteArray *blocks;
-    GPtrArray *files;      /* char*: the rings */
-    guint64 events;        /* of them in `blocks` */
+    GPtrArray *files; /* char*: the rings */
+    guint64 events;   /* of them in `blocks` */
 } RsRecovery;
 
-/* Looks for the rings of the capture whose META is `meta` (rs_capture_meta). Never fails: what can't
- * be read is not there. */
+/* Looks for the rings of the capture whose META is `meta` (rs_capture_meta). Never fails: what
+ * can't be read is not there. */
 RsRecovery *rs_recover_look(GHashTable *meta);
 void rs_recovery_free(RsRecovery *recovery);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(RsRecovery, rs_recovery_free)

@@ -10,7 +10,7 @@
 
 #define PEEK_BYTES (1u << 20) /* run ids stand in the first blocks */
 
-G_DEFINE_QUARK(rs-error-quark, rs_error)
+G_DEFINE_QUARK(rs - error - quark, rs_error)
 
 typedef struct {
     gchar *path;
@@ -48,7 +48,13 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Opening, opening_clear)
 
 /* ---- what the paths are ---- */
 
-typedef enum { CONTENT_CAPTURE, CONTENT_SQLITE, CONTENT_JSON, CONTENT_EMPTY, CONTENT_OTHER } Content;
+typedef enum {
+    CONTENT_CAPTURE,
+    CONTENT_SQLITE,
+    CONTENT_JSON,
+    CONTENT_EMPTY,
+    CONTENT_OTHER
+} Content;
 
 static gboolean sniff(const gchar *path, Content *ret, GError **error)
 {

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lines through clocks whose offset and drift were planted; the truth is computed here. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "clock.h"
+
+static guint32 random_state = 12345;
+
+static gint64 draw(gint64 below)
+{
+    random_state = random_state * 1664525u + 1013904223u;
+    return below > 0 ? (gint64)(random_state >> 8) % below : 0;
+}
+
+/* A counter of 2.1 GHz that began at 7e12 when the monotonic clock stood at 5e9. */
+static guint64 tick_at(gint64 ns)
+{
+    return 7000000000000u + (guint64)((__int128)(ns - 5000000000) * 21 / 10);
+}
+
+static void tick_map_of_two_anchors_is_exact_between_and_beyond(void **state)
+{
+    struct rs_anchor a[2] = {
+        {RS_CLOCK_ANCHOR, 60, tick_at(5000000000), 5000000000, 0},
+        {RS_CLOCK_ANCHOR, 40, tick_at(65000000000), 65000000000, 0},
+    };
+    RsTickMap map;
+    rs_tick_map_init(&map, a, 2, 0, 0);
+    const gint64 times[] = {5000000000,  5000000021,  31234567890,
+                            65000000000, 70000000007, 4000000000};
+    for (guint i = 0; i < G_N_ELEMENTS(times); i++)
+        assert_in_range(rs_tick_map_ns(&map, tick_at(times[i])) - times[i] + 1, 0, 2);
+    assert_in_range(map.uncertainty_ns, 14, 16); /* half of 60 ticks of 0.476 ns */
+    rs_tick_map_clear(&map);
+}
+
+static void tick_map_follows_a_steered_clock(void **state)
+{
+    /* The kernel runs the monotonic clock 100 ppm fast in the second minute only. */
+    struct rs_anchor a[3] = {
+        {RS_CLOCK_ANCHOR, 50, 0, 1000, 0},
+        {RS_CLOCK_ANCHOR, 50, 60000000000, 60000001000, 0},
+        {RS_CLOCK_ANCHOR, 50, 120000000000, 120006001000, 0},
+    };
+    RsTickMap map;
+    rs_tick_map_init(&map, a, 3, 1e9, 0);
+    assert_int_equal(rs_tick_map_ns(&map, 30000000000), 30000001000);
+    assert_int_equal(rs_tick_map_ns(&map, 90000000000), 90003001000);
+    assert_int_equal(rs_tick_map_ns(&map, 180000000000), 180012001000);
+    rs_tick_map_clear(&map);
+}
+
+static void tick_map_drops_a_blunt_anchor_and_keeps_order_in_a_crowd(void **state)
+{
+    /* 8 processes anchor within a microsecond, each off by up to 200 ns; one was scheduled away. */
+    struct rs_anchor a[18];
+    for (guint i = 0; i < 8; i++) {
+        gint64 t = 1000000000 + 1000 * i, u = 9000000000 + 1000 * i;
+        a[2 * i] = (struct rs_anchor){RS_CLOCK_ANCHOR, 100 + i, (guint64)t,
+                                      (guint64)(t + 200 - 50 * i), 0};
+        a[2 * i + 1] = (struct rs_anchor){RS_CLOCK_ANCHOR, 100 + i, (guint64)u,
+                                          (guint64)(u + 200 - 50 * i), 0};
+    }
+    a[16] = (struct rs_anchor){RS_CLOCK_ANCHOR, 900000, 5000000000, 5000700000, 0};
+    a[17] = (struct rs_anchor){RS_CLOCK_ANCHOR, 110, 7000000000, 7000000100, 0};
+    RsTickMap map;
+    rs_tick_map_init(&map, a, G_N_ELEMENTS(a), 1e9, 0);
+    gint64 before = rs_tick_map_ns(&map, 0);
+    for (guint64 tick = 100000; tick < 10000000000; tick += 7777777) {
+        gint64 ns = rs_tick_map_ns(&map, tick);
+        assert_true(ns > before);
+        assert_in_range(ns - (gint64)tick + 300, 0, 600);
+        before = ns;
+    }
+    rs_tick_map_clear(&map);
+}
+
+static void tick_map_without_anchors_counts_from_its_origin(void **state)
+{
+    RsTickMap map;
+    rs_tick_map_init(&map, NULL, 0, 2e9, 500);
+    assert_int_equal(rs_tick_map_ns(&map, 500), 0);
+    assert_int_equal(rs_tick_map_ns(&map, 2500), 1000);
+    rs_tick_map_clear(&map);
+}
+
+/* The other clock: ahead by `offset` at 0, gaining `ppm`. */
+static gint64 other(gint64 own, gint64 offset, gdouble ppm)
+{
+    return own + offset + (gint64)((gdouble)own * ppm * 1e-6);
+}
+
+/* A trip that leaves at `own`, with unequal ways; served in 700 ns. */
+static RsClockPoint trip(gint64 own, gint64 out_ns, gint64 back_ns, gint64 offset, gdouble ppm)
+{
+    gint64 there = own + out_ns, leaves = there + 700;
+    return rs_clock_point_of_trip(own, other(there, offset, ppm), other(leaves, offset, ppm),
+                                  leaves + back_ns);
+}
+
+static void trips_recover_planted_offset_and_drift(void **state)
+{
+    const gint64 offset = -123456789012;
+    const gdouble ppm = 38.5;
+    RsClockPoint p[200];
+    for (guint i = 0; i < 200; i++) {
+        gint64 at = (i < 100 ? 1000000000 : 601000000000) + 50000 * (i % 100);
+        p[i] = trip(at, 15000 + draw(400000), 15000 + draw(400000), offset, ppm);
+    }
+    p[17] = trip(1000900000, 14000, 16000, offset, ppm); /* the short ones tell best */
+    p[130] = trip(601001000000, 16500, 14500, offset, ppm);
+    RsClockFit f;
+    assert_true(rs_clock_fit_trips(p, 200, 0, 602000000000, &f));
+    assert_in_range((gint64)(f.drift * 1e12) - 38500000 + 10000, 0, 20000);
+    for (gint64 t = 0; t <= 602000000000; t += 7000000000) {
+        gint64 off = rs_clock_fit_apply(&f, t) - other(t, offset, ppm);
+        assert_true(llabs(off) <= f.uncertainty_ns);
+        assert_true(llabs(off) < 2000);
+    }
+    assert_true(f.uncertainty_ns >= 15000 && f.uncertainty_ns < 17000); /* half the round trip */
+}
+
+static void trips_at_one_moment_tell_no_drift_and_grow_uncertain(void **state)
+{
+    RsClockPoint p[3];
+    for (guint i = 0; i < 3; i++)
+        p[i] = trip(1000000 * (i + 1), 10000 + 1000 * i, 10000, 5000000, 0);
+    RsClockFit f;
+    assert_true(rs_clock_fit_trips(p, 3, 0, 100000000000, &f));
+    assert_true(f.drift == 0);
+    assert_in_range(rs_clock_fit_apply(&f, 50000) - 5050000 + 10, 0, 20);
+    assert_in_range(f.uncertainty_ns, 1000000, 1020000); /* 10 ppm of 100 s, and the trip */
+}
+
+static void trips_that_contradict_each_other_widen_the_fit(void **state)
+{
+    /* 3 ms apart within a second: no clock drifts so; one of them lies. */
+    RsClockPoint p[2] = {trip(0, 10000, 10000, 0, 0), trip(1000000000, 12000, 12000, 3000000, 0)};
+    RsClockFit f;
+    assert_true(rs_clock_fit_trips(p, 2, 0, 1000000000, &f));
+    assert_true(f.drift == 0);
+    assert_true(f.uncertainty_ns > 2900000);
+    assert_false(rs_clock_fit_trips(p, 0, 0, 1, &f));
+}
+
+static void chain_of_fits_equals_one_after_the_other(void **state)
+{
+    RsClockFit a = {1000, 500000, 20e-6, 100}, c = {7000000, -90000000, -35e-6, 200};
+    RsClockFit both = rs_clock_fit_chain(&c, &a);
+    for (gint64 t = 0; t < 100000000000; t += 9999999999)
+        assert_in_range(rs_clock_fit_apply(&both, t) -
+                            rs_clock_fit_apply(&c, rs_clock_fit_apply(&a, t)) + 2,
+                        0, 4);
+    assert_int_equal(both.uncertainty_ns, 300);
+}
+
+/* Collectives every 30 ms for 30 s: both sides arrive, one of them last; ends trail by up to 80 us,
+ * one in ten by milliseconds. */
+static void plan_meetings(RsClockMeeting *m, guint n, gint64 offset, gdouble ppm)
+{
+    for (guint i = 0; i < n; i++) {
+        gint64 at = 5000000000 + 30000000 * (gint64)i;
+        gint64 late = draw(2000000), own = i % 2 ? at : at + late, their = i % 2 ? at + late : at;
+        gint64 last = at + late;
+        gint64 own_end = last + 20000 + draw(60000), their_end = last + 20000 + draw(60000);
+        if (draw(10) == 0)
+            their_end += 1000000 + draw(5000000);
+        m[i] = (RsClockMeeting){own, own_end, other(their, offset, ppm),
+                                other(their_end, offset, ppm)};
+    }
+}
+
+static void meetings_recover_planted_offset_and_drift(void **state)
+{
+    static RsClockMeeting m[1000];
+    const gint64 offset = 987654321000;
+    const gdouble ppm = -21.0;
+    plan_meetings(m, G_N_ELEMENTS(m), offset, ppm);
+    RsClockFit f;
+    assert_true(rs_clock_fit_meetings(m, G_N_ELEMENTS(m), &f));
+    for (gint64 t = 5000000000; t < 35000000000; t += 1000000000) {
+        gint64 off = llabs(rs_clock_fit_apply(&f, t) - other(t, offset, ppm));
+        assert_true(off < 60000);
+        assert_true(off <= f.uncertainty_ns);
+    }
+    assert_true(f.uncertainty_ns < 200000);
+}
+
+static void meetings_fewer_than_three_tell_nothing(void **state)
+{
+    RsClockMeeting m[3];
+    plan_meetings(m, 3, 1000000, 0);
+    RsClockFit f;
+    assert_false(rs_clock_fit_meetings(m, 2, &f));
+    assert_true(rs_clock_fit_meetings(m, 3, &f));
+    assert_true(llabs(f.offset_ns - 1000000) <= f.uncertainty_ns);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tick_map_of_two_anchors_is_exact_between_and_beyond),
+        cmocka_unit_test(tick_map_follows_a_steered_clock),
+        cmocka_unit_test(tick_map_drops_a_blunt_anchor_and_keeps_order_in_a_crowd),
+        cmocka_unit_test(tick_map_without_anchors_counts_from_its_origin),
+        cmocka_unit_test(trips_recover_planted_offset_and_drift),
+        cmocka_unit_test(trips_at_one_moment_tell_no_drift_and_grow_uncertain),
+        cmocka_unit_test(trips_that_contradict_each_other_widen_the_fit),
+        cmocka_unit_test(chain_of_fits_equals_one_after_the_other),
+        cmocka_unit_test(meetings_recover_planted_offset_and_drift),
+        cmocka_unit_test(meetings_fewer_than_three_tell_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
