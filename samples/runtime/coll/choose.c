@@ -17,22 +17,29 @@ static bool is_power_of_two(int n)
     return (n & (n - 1)) == 0;
 }
 
+rt_allreduce_fn *rt_allreduce_choice(int size, uint64_t bytes)
+{
+    if (bytes <= SHORT_BYTES)
+        return rt_allreduce_recursive_doubling;
+    if (bytes <= MIDDLE_BYTES && is_power_of_two(size))
+        return rt_allreduce_halving_doubling;
+    return rt_allreduce_ring;
+}
+
 int rt_allreduce(struct rt_transport *t, const void *in, void *out, uint64_t count,
                  enum rt_type type, enum rt_op op)
 {
-    uint64_t bytes = count * rt_type_bytes(type);
-    if (bytes <= SHORT_BYTES)
-        return rt_allreduce_recursive_doubling(t, in, out, count, type, op);
-    if (bytes <= MIDDLE_BYTES && is_power_of_two(t->size))
-        return rt_allreduce_halving_doubling(t, in, out, count, type, op);
-    return rt_allreduce_ring(t, in, out, count, type, op);
+    return rt_allreduce_choice(t->size, count * rt_type_bytes(type))(t, in, out, count, type, op);
+}
+
+rt_broadcast_fn *rt_broadcast_choice(int size, uint64_t bytes)
+{
+    return size == 2 || bytes <= CHAIN_BYTES ? rt_broadcast_binomial : rt_broadcast_chain;
 }
 
 int rt_broadcast(struct rt_transport *t, void *data, uint64_t count, enum rt_type type, int root)
 {
-    if (t->size == 2 || count * rt_type_bytes(type) <= CHAIN_BYTES)
-        return rt_broadcast_binomial(t, data, count, type, root);
-    return rt_broadcast_chain(t, data, count, type, root);
+    return rt_broadcast_choice(t->size, count * rt_type_bytes(type))(t, data, count, type, root);
 }
 
 static const struct {

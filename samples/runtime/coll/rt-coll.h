@@ -96,6 +96,9 @@ rt_allreduce_fn rt_allreduce_recursive_doubling;
 rt_allreduce_fn rt_allreduce_halving_doubling;
 rt_allreduce_fn rt_allreduce_tree;
 
+/* What rt_allreduce takes for `bytes` of buffer. */
+rt_allreduce_fn *rt_allreduce_choice(int size, uint64_t bytes);
+
 /* Finds one by name ("auto", "ring", "recursive-doubling", "halving-doubling", "tree"); NULL
  * unknown. */
 rt_allreduce_fn *rt_allreduce_find(const char *name);
@@ -126,6 +129,7 @@ typedef int rt_broadcast_fn(struct rt_transport *t, void *data, uint64_t count, 
 rt_broadcast_fn rt_broadcast;
 rt_broadcast_fn rt_broadcast_binomial;
 rt_broadcast_fn rt_broadcast_chain;
+rt_broadcast_fn *rt_broadcast_choice(int size, uint64_t bytes);
 
 /* `out` is written on `root` only and may equal `in`; elsewhere it may be NULL. */
 int rt_reduce_binomial(struct rt_transport *t, const void *in, void *out, uint64_t count,

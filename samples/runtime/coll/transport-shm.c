@@ -351,6 +351,14 @@ static int spin(struct rt_transport_shm *t, struct rt_request *requests, unsigne
     }
 }
 
+/* Others that wait for this rank will see that it doesn't take part any more. */
+static void leave(struct rt_transport_shm *t)
+{
+    __atomic_store_n(&place_of(t, t->base.rank)->state, PLACE_LEFT, __ATOMIC_SEQ_CST);
+    for (int i = 0; i < t->base.size; i++)
+        ring_bell(place_of(t, i));
+}
+
 static int shm_wait(struct rt_transport *base, struct rt_request *requests, unsigned n)
 {
     struct rt_transport_shm *t = shm_of(base);
@@ -362,6 +370,8 @@ static int shm_wait(struct rt_transport *base, struct rt_request *requests, unsi
             moved = spin(t, requests, n, &pending);
         if (moved == 0 && pending > 0)
             moved = sleep_once(t, requests, n, &pending);
+        if (moved < 0)
+            leave(t);
         if (moved < 0 || pending == 0) {
             errno = saved_errno;
             return moved < 0 ? moved : 0;
@@ -409,9 +419,7 @@ void rt_transport_shm_release(struct rt_transport_shm *t)
 {
     if (!t->region)
         return;
-    __atomic_store_n(&place_of(t, t->base.rank)->state, PLACE_LEFT, __ATOMIC_SEQ_CST);
-    for (int i = 0; i < t->base.size; i++)
-        ring_bell(place_of(t, i));
+    leave(t);
     rt_transport_release(&t->base);
     free(t->pairs);
     *t = (struct rt_transport_shm){0};

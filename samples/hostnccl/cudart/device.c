@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cudart.h"
+
+#define DEVICES_DEFAULT 8
+#define DEVICES_MAX     64
+
+static __thread int current_device;
+static __thread cudaError_t last_error;
+
+/* ---- errors ---- */
+
+static const struct {
+    cudaError_t error;
+    const char *name, *text;
+} errors[] = {
+    {cudaSuccess, "cudaSuccess", "no error"},
+    {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
+    {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
+    {cudaErrorInitializationError, "cudaErrorInitializationError", "initialization error"},
+    {cudaErrorInvalidMemcpyDirection, "cudaErrorInvalidMemcpyDirection", "invalid copy direction"},
+    {cudaErrorInsufficientDriver, "cudaErrorInsufficientDriver", "driver too old for the runtime"},
+    {cudaErrorNoDevice, "cudaErrorNoDevice", "no device"},
+    {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "no such device"},
+    {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid stream or event"},
+    {cudaErrorNotReady, "cudaErrorNotReady", "not ready"},
+    {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "an operation on the stream failed"},
+    {cudaErrorNotPermitted, "cudaErrorNotPermitted", "operation not permitted"},
+    {cudaErrorNotSupported, "cudaErrorNotSupported", "not supported by the stand-in"},
+    {cudaErrorUnknown, "cudaErrorUnknown", "unknown error"},
+};
+
+cudaError_t cudart_result(cudaError_t error)
+{
+    if (error != cudaSuccess)
+        last_error = error;
+    return error;
+}
+
+CUDART_EXPORT const char *cudaGetErrorName(cudaError_t error)
+{
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+        if (errors[i].error == error)
+            return errors[i].name;
+    return "unrecognized error code";
+}
+
+CUDART_EXPORT const char *cudaGetErrorString(cudaError_t error)
+{
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+        if (errors[i].error == error)
+            return errors[i].text;
+    return "unrecognized error code";
+}
+
+CUDART_EXPORT cudaError_t cudaPeekAtLastError(void)
+{
+    return last_error;
+}
+
+CUDART_EXPORT cudaError_t cudaGetLastError(void)
+{
+    cudaError_t error = last_error;
+    last_error = cudaSuccess;
+    return error;
+}
+
+/* ---- devices ---- */
+
+static int device_count(void)
+{
+    const char *text = getenv("HOSTNCCL_DEVICES");
+    int n = text ? atoi(text) : DEVICES_DEFAULT;
+    return n < 0 ? 0 : n > DEVICES_MAX ? DEVICES_MAX : n;
+}
+
+int cudart_device(void)
+{
+    return current_device;
+}
+
+bool cudart_device_exists(int device)
+{
+    return device >= 0 && device < device_count();
+}
+
+CUDART_EXPORT cudaError_t cudaDriverGetVersion(int *driverVersion)
+{
+    if (!driverVersion)
+        return cudart_result(cudaErrorInvalidValue);
+    *driverVersion = CUDART_VERSION;
+    return cudaSuccess;
+}
+
+CUDART_EXPORT cudaError_t cudaRuntimeGetVersion(int *runtimeVersion)
+{
+    return cudaDriverGetVersion(runtimeVersion);
+}
+
+CUDART_EXPORT cudaError_t cudaGetDeviceCount(int *count)
+{
+    if (!count)
+        return cudart_result(cudaErrorInvalidValue);
+    *count = device_count();
+    return cudart_result(*count > 0 ? cudaSuccess : cudaErrorNoDevice);
+}
+
+CUDART_EXPORT cudaError_t cudaGetDevice(int *device)
+{
+    if (!device)
+        return cudart_result(cudaErrorInvalidValue);
+    *device = current_device;
+    return cudaSuccess;
+}
+
+CUDART_EXPORT cudaError_t cudaSetDevice(int device)
+{
+    if (!cudart_device_exists(device))
+        return cudart_result(cudaErrorInvalidDevice);
+    current_device = device;
+    return cudaSuccess;
+}
+
+CUDART_EXPORT cudaError_t cudaSetDeviceFlags(unsigned int flags)
+{
+    return cudaSuccess;
+}
+
+CUDART_EXPORT cudaError_t cudaDeviceReset(void)
+{
+    return cudaDeviceSynchronize();
+}
+
+/* Facts of a device that is no real one: enough for programs that print or compare them. */
+static int attribute(enum cudaDeviceAttr attr)
+{
+    switch (attr) {
+    case cudaDevAttrClockRate:
+        return 1000000;
+    case cudaDevAttrComputeCapabilityMajor:
+        return 9;
+    case cudaDevAttrUnifiedAddressing:
+    case cudaDevAttrMultiProcessorCount:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+CUDART_EXPORT cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int device)
+{
+    if (!value || !cudart_device_exists(device))
+        return cudart_result(value ? cudaErrorInvalidDevice : cudaErrorInvalidValue);
+    *value = attribute(attr);
+    return cudaSuccess;
+}
+
+CUDART_EXPORT cudaError_t cudaDeviceGetStreamPriorityRange(int *leastPriority,
+                                                           int *greatestPriority)
+{
+    if (leastPriority)
+        *leastPriority = 0;
+    if (greatestPriority)
+        *greatestPriority = 0;
+    return cudaSuccess;
+}
+
+CUDART_EXPORT cudaError_t cudaDeviceGetPCIBusId(char *pciBusId, int len, int device)
+{
+    if (!pciBusId || len <= 0 || !cudart_device_exists(device))
+        return cudart_result(cudaErrorInvalidValue);
+    int need = snprintf(pciBusId, (size_t)len, "0000:%02x:00.0", device);
+    return cudart_result(need < len ? cudaSuccess : cudaErrorInvalidValue);
+}
+
+CUDART_EXPORT cudaError_t cudaDeviceCanAccessPeer(int *canAccessPeer, int device, int peerDevice)
+{
+    if (!canAccessPeer || !cudart_device_exists(device) || !cudart_device_exists(peerDevice))
+        return cudart_result(cudaErrorInvalidDevice);
+    *canAccessPeer = device != peerDevice;
+    return cudaSuccess;
+}
+
+CUDART_EXPORT cudaError_t cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags)
+{
+    return cudart_result(cudart_device_exists(peerDevice) ? cudaSuccess : cudaErrorInvalidDevice);
+}

@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cudart.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+#define STREAM_MAGIC 0x5354524du
+#define DEVICES_MAX  64
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static cudaStream_t all_streams;
+static cudaStream_t legacy_streams[DEVICES_MAX];
+static __thread cudaStream_t running_on;
+static __thread cudaStream_t per_thread[DEVICES_MAX]; /* lives on after its thread */
+
+/* ---- life ---- */
+
+static void list_remove(cudaStream_t stream)
+{
+    pthread_mutex_lock(&list_lock);
+    cudaStream_t *at = &all_streams;
+    while (*at && *at != stream)
+        at = &(*at)->next;
+    if (*at)
+        *at = stream->next;
+    pthread_mutex_unlock(&list_lock);
+}
+
+static cudaStream_t stream_new(int device, unsigned flags, int priority)
+{
+    cudaStream_t s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->magic = STREAM_MAGIC;
+    s->device = device;
+    s->flags = flags;
+    s->priority = priority;
+    s->references = 1;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->changed, NULL);
+    pthread_mutex_lock(&list_lock);
+    s->next = all_streams;
+    all_streams = s;
+    pthread_mutex_unlock(&list_lock);
+    return s;
+}
+
+static cudaStream_t hold(cudaStream_t stream)
+{
+    __atomic_fetch_add(&stream->references, 1, __ATOMIC_RELAXED);
+    return stream;
+}
+
+void cudart_stream_drop(cudaStream_t stream)
+{
+    if (__atomic_sub_fetch(&stream->references, 1, __ATOMIC_ACQ_REL) > 0)
+        return;
+    stream->magic = 0;
+    pthread_cond_destroy(&stream->changed);
+    pthread_mutex_destroy(&stream->lock);
+    free(stream);
+}
+
+static cudaStream_t legacy_stream(int device)
+{
+    cudaStream_t s = __atomic_load_n(&legacy_streams[device], __ATOMIC_ACQUIRE);
+    if (s)
+        return s;
+    cudaStream_t made = stream_new(device, cudaStreamDefault, 0);
+    if (made && !__atomic_compare_exchange_n(&legacy_streams[device], &s, made, false,
+                                             __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        list_remove(made);
+        cudart_stream_drop(made);
+        return s;
+    }
+    return made;
+}
+
+static cudaStream_t thread_stream(int device)
+{
+    if (!per_thread[device])
+        per_thread[device] = stream_new(device, cudaStreamDefault, 0);
+    return per_thread[device];
+}
+
+cudaStream_t cudart_stream_hold(cudaStream_t handle)
+{
+    cudaStream_t stream = handle;
+    if (!handle || handle == cudaStreamLegacy)
+        stream = legacy_stream(cudart_device());
+    else if (handle == cudaStreamPerThread)
+        stream = thread_stream(cudart_device());
+    return stream && stream->magic == STREAM_MAGIC ? hold(stream) : NULL;
+}
+
+/* ---- the thread of a stream ---- */
+
+/* NULL: the stream has ended. */
+static struct task *next_task(cudaStream_t s)
+{
+    pthread_mutex_lock(&s->lock);
+    while (!s->first && !s->ending)
+        pthread_cond_wait(&s->changed, &s->lock);
+    struct task *t = s->first;
+    if (t) {
+        s->first = t->next;
+        if (!s->first)
+            s->last = NULL;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return t;
+}
+
+static void complete_task(cudaStream_t s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->completed++;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void *stream_thread(void *argument)
+{
+    cudaStream_t s = running_on = argument;
+    struct task *t;
+    while ((t = next_task(s))) {
+        t->fn(t->argument);
+        free(t);
+        complete_task(s);
+    }
+    list_remove(s); /* only now: until it is through, a destroyed stream is waited for */
+    cudart_stream_drop(s);
+    return NULL;
+}
+
+/* Signals are the program's: its own threads get them. */
+static bool start_thread(cudaStream_t s)
+{
+    sigset_t all, before;
+    pthread_t thread;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool ok = pthread_create(&thread, NULL, stream_thread, hold(s)) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (ok) {
+        pthread_setname_np(thread, "hostcuda-stream");
+        pthread_detach(thread);
+    } else {
+        cudart_stream_drop(s);
+    }
+    return ok;
+}
+
+/* ---- putting tasks ---- */
+
+static cudaError_t put_one(cudaStream_t s, task_fn *fn, void *argument)
+{
+    struct task *t = malloc(sizeof *t);
+    if (!t)
+        return cudaErrorMemoryAllocation;
+    *t = (struct task){NULL, fn, argument};
+    pthread_mutex_lock(&s->lock);
+    if (!s->started)
+        s->started = start_thread(s);
+    bool ok = s->started;
+    if (ok) {
+        if (s->last)
+            s->last->next = t;
+        else
+            s->first = t;
+        s->last = t;
+        s->queued++;
+        pthread_cond_broadcast(&s->changed);
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (!ok)
+        free(t);
+    return ok ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+struct join {
+    cudaStream_t stream;
+    uint64_t ticket;
+};
+
+static void wait_for_ticket(cudaStream_t s, uint64_t ticket)
+{
+    pthread_mutex_lock(&s->lock);
+    while (s->completed < ticket)
+        pthread_cond_wait(&s->changed, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void run_join(void *argument)
+{
+    struct join *j = argument;
+    wait_for_ticket(j->stream, j->ticket);
+    cudart_stream_drop(j->stream);
+    free(j);
+}
+
+static uint64_t ticket_if_busy(cudaStream_t s)
+{
+    pthread_mutex_lock(&s->lock);
+    uint64_t ticket = s->completed < s->queued ? s->queued : 0;
+    pthread_mutex_unlock(&s->lock);
+    return ticket;
+}
+
+/* `stream` goes on when what `other` has queued now is done. */
+static cudaError_t put_join(cudaStream_t stream, cudaStream_t other)
+{
+    uint64_t ticket = ticket_if_busy(other);
+    if (ticket == 0)
+        return cudaSuccess;
+    struct join *j = malloc(sizeof *j);
+    if (!j)
+        return cudaErrorMemoryAllocation;
+    *j = (struct join){hold(other), ticket};
+    cudaError_t error = put_one(stream, run_join, j);
+    if (error != cudaSuccess) {
+        cudart_stream_drop(other);
+        free(j);
+    }
+    return error;
+}
+
+static bool is_legacy(cudaStream_t s)
+{
+    return s == __atomic_load_n(&legacy_streams[s->device], __ATOMIC_ACQUIRE);
+}
+
+/* The legacy stream waits for the device's blocking streams, and they for it. */
+static cudaError_t put_legacy_joins(cudaStream_t s)
+{
+    cudaError_t error = cudaSuccess;
+    if (s->flags & cudaStreamNonBlocking)
+        return cudaSuccess;
+    if (!is_legacy(s)) {
+        cudaStream_t legacy = __atomic_load_n(&legacy_streams[s->device], __ATOMIC_ACQUIRE);
+        return legacy ? put_join(s, legacy) : cudaSuccess;
+    }
+    pthread_mutex_lock(&list_lock);
+    for (cudaStream_t other = all_streams; other && error == cudaSuccess; other = other->next)
+        if (other != s && other->device == s->device && !(other->flags & cudaStreamNonBlocking))
+            error = put_join(s, other);
+    pthread_mutex_unlock(&list_lock);
+    return error;
+}
+
+cudaError_t cudart_stream_put(cudaStream_t s, task_fn *fn, void *argument)
+{
+    cudaError_t error = put_legacy_joins(s);
+    return error == cudaSuccess ? put_one(s, fn, argument) : error;
+}
+
+/* ---- waiting ---- */
+
+void hostcuda_fail_stream(cudaError_t error)
+{
+    if (!running_on)
+        return;
+    pthread_mutex_lock(&running_on->lock);
+    if (running_on->error == cudaSuccess)
+        running_on->error = error;
+    pthread_mutex_unlock(&running_on->lock);
+}
+
+static cudaError_t take_error(cudaStream_t s)
+{
+    cudaError_t error = s->error;
+    s->error = cudaSuccess;
+    return error;
+}
+
+static void wait_for_all(cudaStream_t s)
+{
+    uint64_t ticket = s->queued;
+    while (s->completed < ticket)
+        pthread_cond_wait(&s->changed, &s->lock);
+}
+
+cudaError_t cudart_stream_finish(cudaStream_t s)
+{
+    pthread_mutex_lock(&s->lock);
+    wait_for_all(s);
+    cudaError_t error = take_error(s);
+    pthread_mutex_unlock(&s->lock);
+    return error;
+}
+
+static cudaError_t finish_keeping_error(cudaStream_t s)
+{
+    pthread_mutex_lock(&s->lock);
+    wait_for_all(s);
+    pthread_mutex_unlock(&s->lock);
+    return cudaSuccess;
+}
+
+typedef bool match_fn(cudaStream_t stream, int device);
+
+static bool is_of_device(cudaStream_t s, int device)
+{
+    return s->device == device;
+}
+static bool is_blocking(cudaStream_t s, int device)
+{
+    return s->device == device && !(s->flags & cudaStreamNonBlocking);
+}
+
+/* Streams held in a list of their own: waiting is done without the lock. */
+static cudaError_t finish_matching(match_fn *matches, int device,
+                                   cudaError_t (*finish)(cudaStream_t stream))
+{
+    cudaStream_t *held = NULL;
+    size_t n = 0, capacity = 0;
+    pthread_mutex_lock(&list_lock);
+    for (cudaStream_t s = all_streams; s; s = s->next)
+        capacity++;
+    held = calloc(capacity + 1, sizeof *held);
+    for (cudaStream_t s = all_streams; s && held; s = s->next)
+        if (matches(s, device))
+            held[n++] = hold(s);
+    pthread_mutex_unlock(&list_lock);
+    if (!held)
+        return cudaErrorMemoryAllocation;
+    cudaError_t first = cudaSuccess;
+    for (size_t i = 0; i < n; i++) {
+        cudaError_t error = finish(held[i]);
+        first = first == cudaSuccess ? error : first;
+        cudart_stream_drop(held[i]);
+    }
+    free(held);
+    return first;
+}
+
+cudaError_t cudart_finish_legacy(void)
+{
+    return finish_matching(is_blocking, cudart_device(), cudart_stream_finish);
+}
+
+cudaError_t cudart_finish_device(int device)
+{
+    return finish_matching(is_of_device, device, cudart_stream_finish);
+}
+
+cudaError_t cudart_quiesce_device(int device)
+{
+    return finish_matching(is_of_device, device, finish_keeping_error);
+}
+
+/* ---- the interface ---- */
+
+CUDART_EXPORT cudaError_t cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags,
+                                                       int priority)
+{
+    if (!pStream || (flags & ~(unsigned)cudaStreamNonBlocking))
+        return cudart_result(cudaErrorInvalidValue);
+    cudaStream_t s = stream_new(cudart_device(), flags, priority);
+    if (!s)
+        return cudart_result(cudaErrorMemoryAllocation);
+    *pStream = s;
+    return cudaSuccess;
+}
+
+CUDART_EXPORT cudaError_t cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags)
+{
+    return cudaStreamCreateWithPriority(pStream, flags, 0);
+}
+
+CUDART_EXPORT cudaError_t cudaStreamCreate(cudaStream_t *pStream)
+{
+    return cudaStreamCreateWithPriority(pStream, cudaStreamDefault, 0);
+}
+
+/* Returns at once, as CUDA does; what is queued still runs. */
+CUDART_EXPORT cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    if (!stream || stream == cudaStreamLegacy || stream == cudaStreamPerThread ||
+        stream->magic != STREAM_MAGIC)
+        return cudart_result(cudaErrorInvalidResourceHandle);
+    pthread_mutex_lock(&stream->lock);
+    stream->ending = true;
+    bool started = stream->started;
+    pthread_cond_broadcast(&stream->changed);
+    pthread_mutex_unlock(&stream->lock);
+    if (!started)
+        list_remove(stream);
+    cudart_stream_drop(stream);
+    return cudaSuccess;
+}
+
+CUDART_EXPORT cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    cudaStream_t s = cudart_stream_hold(stream);
+    if (!s)
+        return cudart_result(cudaErrorInvalidResourceHandle);
+    cudaError_t error = is_legacy(s) ? cudart_finish_legacy() : cudart_stream_finish(s);
+    cudart_stream_drop(s);
+    return cudart_result(error);
+}
+
+CUDART_EXPORT cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+    cudaStream_t s = cudart_stream_hold(stream);
+    if (!s)
+        return cudart_result(cudaErrorInvalidResourceHandle);
+    pthread_mutex_lock(&s->lock);
+    cudaError_t error = s->completed < s->queued ? cudaErrorNotReady : take_error(s);
+    pthread_mutex_unlock(&s->lock);
+    cudart_stream_drop(s);
+    return error == cudaErrorNotReady ? error : cudart_result(error);
+}
+
+CUDART_EXPORT cudaError_t cudaStreamGetFlags(cudaStream_t hStream, unsigned int *flags)
+{
+    cudaStream_t s = cudart_stream_hold(hStream);
+    if (!s)
+        return cudart_result(cudaErrorInvalidResourceHandle);
+    *flags = s->flags;
+    cudart_stream_drop(s);
+    return cudaSuccess;
+}
+
+CUDART_EXPORT cudaError_t cudaStreamGetPriority(cudaStream_t hStream, int *priority)
+{
+    cudaStream_t s = cudart_stream_hold(hStream);
+    if (!s)
+        return cudart_result(cudaErrorInvalidResourceHandle);
+    *priority = s->priority;
+    cudart_stream_drop(s);
+    return cudaSuccess;
+}
+
+CUDART_EXPORT cudaError_t cudaStreamGetDevice(cudaStream_t hStream, int *device)
+{
+    cudaStream_t s = cudart_stream_hold(hStream);
+    if (!s)
+        return cudart_result(cudaErrorInvalidResourceHandle);
+    *device = s->device;
+    cudart_stream_drop(s);
+    return cudaSuccess;
+}
+
+CUDART_EXPORT cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData)
+{
+    if (!fn)
+        return cudart_result(cudaErrorInvalidValue);
+    cudaStream_t s = cudart_stream_hold(stream);
+    if (!s)
+        return cudart_result(cudaErrorInvalidResourceHandle);
+    cudaError_t error = cudart_stream_put(s, fn, userData);
+    cudart_stream_drop(s);
+    return cudart_result(error);
+}
+
+struct callback {
+    cudaStream_t stream;
+    cudaStreamCallback_t fn;
+    void *argument;
+};
+
+static void run_callback(void *argument)
+{
+    struct callback *c = argument;
+    c->fn(c->stream, cudaSuccess, c->argument);
+    free(c);
+}
+
+CUDART_EXPORT cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback,
+                                                void *userData, unsigned int flags)
+{
+    struct callback *c = callback && flags == 0 ? malloc(sizeof *c) : NULL;
+    if (!c)
+        return cudart_result(cudaErrorInvalidValue);
+    *c = (struct callback){stream, callback, userData};
+    cudaError_t error = cudaLaunchHostFunc(stream, run_callback, c);
+    if (error != cudaSuccess)
+        free(c);
+    return error;
+}
+
+CUDART_EXPORT cudaError_t cudaDeviceSynchronize(void)
+{
+    return cudart_result(cudart_finish_device(cudart_device()));
+}

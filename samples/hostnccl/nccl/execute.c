@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What runs on a stream's thread: the operations of a plan, by rt_coll. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+/* The stand-in runtime's own; a real CUDA runtime has it not. */
+extern void hostcuda_fail_stream(cudaError_t error) __attribute__((weak));
+
+static uint64_t whole_count(const struct hostnccl_op *op)
+{
+    bool gathered = op->func == FUNC_ALLGATHER || op->func == FUNC_REDUCESCATTER;
+    return gathered ? op->count * (uint64_t)op->comm->size : op->count;
+}
+
+static int broadcast(const struct hostnccl_op *op, struct rt_transport *t)
+{
+    if (t->rank == op->root && op->in != op->out)
+        memcpy(op->out, op->in, op->count * rt_type_bytes(op->type));
+    return rt_broadcast(t, op->out, op->count, op->type, op->root);
+}
+
+static int run_collective(const struct hostnccl_op *op)
+{
+    struct rt_transport *t = &op->comm->data.base;
+    uint64_t count = whole_count(op);
+    switch (op->func) {
+    case FUNC_ALLREDUCE:
+        return rt_allreduce(t, op->in, op->out, count, op->type, op->op);
+    case FUNC_REDUCE:
+        return rt_reduce_binomial(t, op->in, op->out, count, op->type, op->op, op->root);
+    case FUNC_BROADCAST:
+        return broadcast(op, t);
+    case FUNC_REDUCESCATTER:
+        return rt_reduce_scatter_ring(t, op->in, op->out, count, op->type, op->op);
+    case FUNC_ALLGATHER:
+        return rt_allgather_ring(t, op->in, op->out, count, op->type);
+    default:
+        return -EINVAL;
+    }
+}
+
+const char *hostnccl_algorithm(const struct hostnccl_op *op)
+{
+    uint64_t bytes = op->count * rt_type_bytes(op->type);
+    switch (op->func) {
+    case FUNC_ALLREDUCE:
+        return rt_allreduce_choice(op->comm->size, bytes) == rt_allreduce_ring ? "RING"
+                                                                               : "DOUBLING";
+    case FUNC_REDUCE:
+        return "TREE";
+    case FUNC_BROADCAST:
+        return rt_broadcast_choice(op->comm->size, bytes) == rt_broadcast_chain ? "RING" : "TREE";
+    default:
+        return "RING";
+    }
+}
+
+/* ---- sends and receives: all of a plan at once ---- */
+
+static int post_one(const struct hostnccl_op *op, struct rt_request *request)
+{
+    struct rt_transport *t = &op->comm->data.base;
+    uint64_t bytes = op->count * rt_type_bytes(op->type);
+    if (op->func == FUNC_SEND)
+        return t->ops->send(t, op->in, bytes, op->root, request);
+    return t->ops->recv(t, op->out, bytes, op->root, request);
+}
+
+/* The n-th send to oneself goes to the n-th receive; the launch saw that they fit. */
+static void copy_own_messages(const struct hostnccl_plan *plan)
+{
+    const struct hostnccl_op *recv = plan->ops;
+    for (const struct hostnccl_op *send = plan->ops; send; send = send->next) {
+        if (send->func != FUNC_SEND || send->root != plan->comm->rank)
+            continue;
+        while (!(recv->func == FUNC_RECV && recv->root == plan->comm->rank))
+            recv = recv->next;
+        if (send->count > 0)
+            memmove(recv->out, send->in, send->count * rt_type_bytes(send->type));
+        recv = recv->next;
+    }
+}
+
+static int run_messages(const struct hostnccl_plan *plan)
+{
+    struct rt_transport *t = &plan->comm->data.base;
+    unsigned n = 0, posted = 0;
+    for (const struct hostnccl_op *op = plan->ops; op; op = op->next)
+        n += hostnccl_is_p2p(op);
+    if (n == 0)
+        return 0;
+    struct rt_request *requests = calloc(n, sizeof *requests);
+    int error = requests ? 0 : -ENOMEM;
+    for (const struct hostnccl_op *op = plan->ops; op && !error; op = op->next)
+        if (hostnccl_is_p2p(op) && op->root != plan->comm->rank && op->count > 0)
+            error = post_one(op, &requests[posted++]);
+    if (!error) {
+        copy_own_messages(plan);
+        error = t->ops->wait(t, requests, posted);
+    }
+    free(requests);
+    return error;
+}
+
+/* ---- a plan ---- */
+
+static int run_ops(const struct hostnccl_plan *plan)
+{
+    int error = 0;
+    for (struct hostnccl_op *op = plan->ops; op && !error; op = op->next) {
+        if (hostnccl_is_p2p(op))
+            continue;
+        hostnccl_profiler_kernel_begin(op);
+        error = run_collective(op);
+        hostnccl_profiler_kernel_end(op);
+    }
+    for (struct hostnccl_op *op = plan->ops; op && !error; op = op->next)
+        if (hostnccl_is_p2p(op))
+            hostnccl_profiler_kernel_begin(op);
+    if (!error)
+        error = run_messages(plan);
+    for (struct hostnccl_op *op = plan->ops; op; op = op->next)
+        if (hostnccl_is_p2p(op))
+            hostnccl_profiler_kernel_end(op);
+    return error;
+}
+
+/* Until the plans before this one are through. -ECANCELED aborted; -EIO broken, and that is said.
+ */
+static int await_turn(ncclComm_t comm, uint64_t ticket)
+{
+    pthread_mutex_lock(&comm->lock);
+    while (comm->done < ticket)
+        pthread_cond_wait(&comm->moved, &comm->lock);
+    int error = comm->aborted ? -ECANCELED : comm->async_error != ncclSuccess ? -EIO : 0;
+    pthread_mutex_unlock(&comm->lock);
+    return error;
+}
+
+/* From here on the communicator may be freed. */
+static void end_turn(ncclComm_t comm)
+{
+    pthread_mutex_lock(&comm->lock);
+    comm->done++;
+    pthread_cond_broadcast(&comm->moved);
+    pthread_mutex_unlock(&comm->lock);
+}
+
+static void report(ncclComm_t comm, int error)
+{
+    if (error == -ECANCELED)
+        return; /* whoever aborted knows */
+    hostnccl_comm_set_error(comm, hostnccl_from_errno(error),
+                            error == -ECONNRESET ? "another rank died, failed or left"
+                            : error == -EMSGSIZE ? "ranks disagree about counts or calls"
+                                                 : strerror(-error));
+    if (hostcuda_fail_stream)
+        hostcuda_fail_stream(cudaErrorLaunchFailure);
+}
+
+void hostnccl_execute(void *argument)
+{
+    struct hostnccl_plan *plan = argument;
+    ncclComm_t comm = plan->comm;
+    int error = await_turn(comm, plan->ticket);
+    if (!error)
+        error = run_ops(plan);
+    if (error)
+        report(comm, error);
+    while (plan->ops) {
+        struct hostnccl_op *next = plan->ops->next;
+        free(plan->ops);
+        plan->ops = next;
+    }
+    free(plan);
+    end_turn(comm);
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Groups, and how what they hold gets onto streams. */
+#include <stdlib.h>
+
+#include "internal.h"
+
+struct job {
+    struct job *next;
+    hostnccl_job_fn *run;
+    void *argument;
+    ncclResult_t result;
+    int device;
+    pthread_t thread;
+    bool started;
+};
+
+/* The calling thread's group. */
+static __thread struct {
+    int depth;
+    ncclResult_t error; /* the first of its calls */
+    struct hostnccl_op *ops, **ops_end;
+    struct job *jobs, **jobs_end;
+} group;
+
+ncclResult_t hostnccl_group_note(ncclResult_t result)
+{
+    if (group.depth > 0 && group.error == ncclSuccess)
+        group.error = result;
+    return result;
+}
+
+/* ---- jobs ---- */
+
+ncclResult_t hostnccl_group_job(hostnccl_job_fn *run, void *argument)
+{
+    if (group.depth == 0)
+        return run(argument);
+    struct job *j = calloc(1, sizeof *j);
+    if (!j)
+        return run(argument); /* may wait for a rank of this very thread; better than losing it */
+    j->run = run;
+    j->argument = argument;
+    cudaGetDevice(&j->device);
+    if (!group.jobs)
+        group.jobs_end = &group.jobs;
+    *group.jobs_end = j;
+    group.jobs_end = &j->next;
+    return ncclSuccess;
+}
+
+static void *job_thread(void *argument)
+{
+    struct job *j = argument;
+    cudaSetDevice(j->device);
+    j->result = j->run(j->argument);
+    return NULL;
+}
+
+/* All at once: they wait for each other. */
+static ncclResult_t run_jobs(struct job *jobs)
+{
+    ncclResult_t result = ncclSuccess;
+    for (struct job *j = jobs ? jobs->next : NULL; j; j = j->next)
+        j->started = pthread_create(&j->thread, NULL, job_thread, j) == 0;
+    for (struct job *j = jobs; j; j = j->next)
+        if (!j->started)
+            j->result = j->run(j->argument);
+    while (jobs) {
+        struct job *next = jobs->next;
+        if (jobs->started)
+            pthread_join(jobs->thread, NULL);
+        if (result == ncclSuccess && jobs->result != ncclSuccess)
+            result = jobs->started ? hostnccl_fail(jobs->result, "in a group: %s",
+                                                   ncclGetErrorString(jobs->result))
+                                   : jobs->result;
+        free(jobs);
+        jobs = next;
+    }
+    return result;
+}
+
+/* ---- plans ---- */
+
+static void free_ops(struct hostnccl_op *ops)
+{
+    while (ops) {
+        struct hostnccl_op *next = ops->next;
+        free(ops);
+        ops = next;
+    }
+}
+
+/* A send to oneself needs the receive of the same size in the same group: nobody else could give
+ * it. */
+static ncclResult_t check_own_messages(const struct hostnccl_plan *plan)
+{
+    const struct hostnccl_op *send = plan->ops, *recv = plan->ops;
+    for (;;) {
+        while (send && !(send->func == FUNC_SEND && send->root == plan->comm->rank))
+            send = send->next;
+        while (recv && !(recv->func == FUNC_RECV && recv->root == plan->comm->rank))
+            recv = recv->next;
+        if (!send && !recv)
+            return ncclSuccess;
+        if (!send || !recv || send->count != recv->count || send->type != recv->type)
+            return hostnccl_fail(ncclInvalidUsage,
+                                 "a send to oneself without a receive of its size in the group");
+        send = send->next;
+        recv = recv->next;
+    }
+}
+
+/* `waiting` goes on when what `other` holds now is done. */
+static cudaError_t join_streams(cudaStream_t waiting, cudaStream_t other)
+{
+    cudaEvent_t event;
+    cudaError_t error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+    if (error != cudaSuccess)
+        return error;
+    error = cudaEventRecord(event, other);
+    if (error == cudaSuccess)
+        error = cudaStreamWaitEvent(waiting, event, 0);
+    cudaEventDestroy(event);
+    return error;
+}
+
+/* The other streams of a plan: the first waits for them before it, and they for it after. */
+static cudaError_t join_others(const cudaStream_t *streams, unsigned n, bool before)
+{
+    cudaError_t error = cudaSuccess;
+    for (unsigned i = 1; i < n && error == cudaSuccess; i++)
+        error =
+            before ? join_streams(streams[0], streams[i]) : join_streams(streams[i], streams[0]);
+    return error;
+}
+
+static unsigned count_ops(const struct hostnccl_op *ops)
+{
+    unsigned n = 0;
+    for (; ops; ops = ops->next)
+        n++;
+    return n;
+}
+
+/* Each stream once, the first operation's first. */
+static unsigned distinct_streams(const struct hostnccl_op *ops, cudaStream_t *ret)
+{
+    unsigned n = 0;
+    for (; ops; ops = ops->next) {
+        unsigned i = 0;
+        while (i < n && ret[i] != ops->stream)
+            i++;
+        if (i == n)
+            ret[n++] = ops->stream;
+    }
+    return n;
+}
+
+static cudaError_t put_on_stream(struct hostnccl_plan *plan, cudaStream_t stream)
+{
+    ncclComm_t comm = plan->comm;
+    pthread_mutex_lock(&comm->launch_lock);
+    plan->ticket = comm->issued;
+    cudaError_t error = cudaLaunchHostFunc(stream, hostnccl_execute, plan);
+    if (error == cudaSuccess) {
+        pthread_mutex_lock(&comm->lock);
+        comm->issued++;
+        pthread_mutex_unlock(&comm->lock);
+    }
+    pthread_mutex_unlock(&comm->launch_lock);
+    return error;
+}
+
+/* Takes the plan. `streams` and `events` have room for all its operations. */
+static ncclResult_t launch_with(struct hostnccl_plan *plan, cudaStream_t *streams, void **events)
+{
+    struct hostnccl_profiler_launch profile;
+    unsigned n_events = 0, n = distinct_streams(plan->ops, streams);
+    cudaError_t error = join_others(streams, n, true);
+    hostnccl_profiler_launch_begin(plan, streams[0], &profile);
+    for (struct hostnccl_op *op = plan->ops; op; op = op->next)
+        events[n_events++] = op->event;
+    if (error == cudaSuccess)
+        error = put_on_stream(plan, streams[0]);
+    if (error != cudaSuccess) {
+        free_ops(plan->ops);
+        free(plan);
+    }
+    hostnccl_profiler_launch_end(&profile, events, n_events);
+    if (error == cudaSuccess)
+        error = join_others(streams, n, false);
+    return error == cudaSuccess
+               ? ncclSuccess
+               : hostnccl_fail(ncclUnhandledCudaError, "launch: %s", cudaGetErrorString(error));
+}
+
+/* Takes `ops`: all of one communicator. Stream 0 is the one of the communicator's device. */
+static ncclResult_t launch(struct hostnccl_op *ops, void *api_group_event)
+{
+    unsigned n = count_ops(ops);
+    struct hostnccl_plan *plan = malloc(sizeof *plan);
+    cudaStream_t *streams = calloc(n, sizeof *streams);
+    void **events = calloc(n, sizeof *events);
+    ncclResult_t result = ncclSuccess;
+    if (!plan || !streams || !events) {
+        result = hostnccl_fail(ncclSystemError, "out of memory");
+    } else {
+        *plan = (struct hostnccl_plan){ops->comm, ops, 0, api_group_event};
+        result = check_own_messages(plan);
+    }
+    if (result == ncclSuccess) {
+        int device = 0;
+        cudaGetDevice(&device);
+        cudaSetDevice(ops->comm->device);
+        result = launch_with(plan, streams, events);
+        cudaSetDevice(device);
+    } else {
+        free_ops(ops);
+        free(plan);
+    }
+    free(streams);
+    free(events);
+    return result;
+}
+
+/* Takes out of `*from` what belongs to the communicator of its first. */
+static struct hostnccl_op *take_first_comm(struct hostnccl_op **from)
+{
+    struct hostnccl_op *taken = NULL, **end = &taken;
+    ncclComm_t comm = (*from)->comm;
+    while (*from) {
+        struct hostnccl_op *op = *from;
+        if (op->comm == comm) {
+            *from = op->next;
+            *end = op;
+            op->next = NULL;
+            end = &op->next;
+        } else {
+            from = &op->next;
+        }
+    }
+    return taken;
+}
+
+static ncclResult_t launch_all(struct hostnccl_op *ops)
+{
+    ncclResult_t first = ncclSuccess;
+    while (ops) {
+        ncclResult_t result = launch(take_first_comm(&ops), hostnccl_profiler_group_event());
+        first = first == ncclSuccess ? result : first;
+    }
+    return first;
+}
+
+/* ---- the interface ---- */
+
+ncclResult_t hostnccl_group_add(const struct hostnccl_op *op)
+{
+    struct hostnccl_op *copy = malloc(sizeof *copy);
+    if (!copy)
+        return hostnccl_fail(ncclSystemError, "out of memory");
+    *copy = *op;
+    copy->next = NULL;
+    if (!group.ops)
+        group.ops_end = &group.ops;
+    *group.ops_end = copy;
+    group.ops_end = &copy->next;
+    return ncclSuccess;
+}
+
+ncclResult_t pncclGroupStart(void)
+{
+    group.depth++;
+    return ncclSuccess;
+}
+HOSTNCCL_WEAK(GroupStart);
+
+ncclResult_t pncclGroupEnd(void)
+{
+    if (group.depth == 0)
+        return hostnccl_fail(ncclInvalidUsage, "ncclGroupEnd without ncclGroupStart");
+    hostnccl_profiler_group_end();
+    if (--group.depth > 0)
+        return ncclSuccess;
+    ncclResult_t result = group.error;
+    struct hostnccl_op *ops = group.ops;
+    struct job *jobs = group.jobs;
+    group.error = ncclSuccess;
+    group.ops = NULL;
+    group.jobs = NULL;
+    /* what was asked of other ranks runs, or they would wait for this one */
+    ncclResult_t jobs_result = run_jobs(jobs);
+    result = result == ncclSuccess ? jobs_result : result;
+    if (result == ncclSuccess)
+        result = launch_all(ops);
+    else
+        free_ops(ops);
+    hostnccl_profiler_group_stop();
+    return result;
+}
+HOSTNCCL_WEAK(GroupEnd);
+
+int hostnccl_group_depth(void)
+{
+    return group.depth;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * internal.h - the inside of the stand-in NCCL.
+ *
+ * Model: a communicator of n ranks has one region of shared memory with two transports of rt_coll:
+ * `data` is used by plans on the streams' threads, `control` by the calls that make communicators.
+ * What is put on a stream is a plan: the operations of one communicator out of one group. Plans of
+ * a communicator run one after the other, in the order of their tickets, whatever their streams. A
+ * group is per thread: operations collect until the outermost ncclGroupEnd.
+ *
+ * Errors: functions return ncclResult_t; the text for ncclGetLastError is noted where the error is
+ * made (hostnccl_fail).
+ */
+#ifndef HOSTNCCL_INTERNAL_H
+#define HOSTNCCL_INTERNAL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* what this library exports is what the header declares */
+#pragma GCC visibility push(default)
+#include "nccl.h"
+#pragma GCC visibility pop
+
+#include "rt-transport-shm.h"
+
+/* ncclX as a weak name of pncclX. */
+#define HOSTNCCL_WEAK(name)                                                                        \
+    __typeof__(pnccl##name) nccl##name                                                             \
+        __attribute__((weak, alias("pnccl" #name), visibility("default")))
+
+/* The vendor's numbers: a plug-in of version 1 sees them. */
+enum hostnccl_func {
+    FUNC_BROADCAST,
+    FUNC_REDUCE,
+    FUNC_ALLGATHER,
+    FUNC_REDUCESCATTER,
+    FUNC_ALLREDUCE,
+    FUNC_SENDRECV,
+    FUNC_SEND,
+    FUNC_RECV,
+    FUNC_COUNT
+};
+
+/* ---- error.c ---- */
+
+ncclResult_t hostnccl_fail(ncclResult_t result, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* ---- region.c: memory that the ranks of a communicator share ---- */
+
+struct hostnccl_region_head;
+
+struct hostnccl_region {
+    struct hostnccl_region_head *head;
+    void *data, *control; /* where the transports' regions lie in it */
+    size_t bytes;
+    int creator_pid;
+    uint64_t creator_start;
+};
+
+/* Makes a region of unknown size and the id that leads to it. It is a file without a name, kept by
+ * this process: nothing is left when the process dies. */
+ncclResult_t hostnccl_region_make(ncclUniqueId *ret_id);
+ncclResult_t hostnccl_region_open(const ncclUniqueId *id, int ranks, struct hostnccl_region *ret);
+void hostnccl_region_close(struct hostnccl_region *region);
+/* This process needs the file no longer, if it made it: all have opened it. */
+void hostnccl_region_forget(const ncclUniqueId *id);
+uint64_t hostnccl_region_hash(const ncclUniqueId *id);
+/* One more rank is there; wait until all are. `transport` tells whether those there are alive. */
+void hostnccl_region_arrive(struct hostnccl_region *region);
+ncclResult_t hostnccl_region_await(struct hostnccl_region *region,
+                                   const struct rt_transport_shm *transport);
+
+/* ---- communicator ---- */
+
+struct ncclComm {
+    uint32_t magic;
+    int rank, size, device;
+    uint64_t hash;
+    char name[64];
+    struct hostnccl_region region;
+    struct rt_transport_shm data, control;
+
+    pthread_mutex_t lock; /* what follows */
+    pthread_cond_t moved;
+    uint64_t issued, done; /* tickets: a plan with ticket t runs when done = t */
+    bool aborted, finalized;
+    ncclResult_t async_error; /* atomic */
+    char async_text[128];
+
+    pthread_mutex_t launch_lock; /* ticket and place on the stream are taken together */
+    void *profiler_context;
+    bool profiled;
+    uint64_t seq_numbers[FUNC_COUNT]; /* collectives launched, by function, as NCCL counts */
+};
+
+/* NULL-safe checks; `comm` fits for operations only where hostnccl_comm_check says ncclSuccess. */
+ncclResult_t hostnccl_comm_valid(ncclComm_t comm);
+ncclResult_t hostnccl_comm_check(ncclComm_t comm);
+/* Ends `comm` for its rank: later operations fail with `result`. */
+void hostnccl_comm_set_error(ncclComm_t comm, ncclResult_t result, const char *text);
+ncclResult_t hostnccl_from_errno(int error);
+
+/* ---- group.c ---- */
+
+struct hostnccl_op {
+    struct hostnccl_op *next;
+    enum hostnccl_func func;
+    const void *in;
+    void *out;
+    uint64_t count; /* as the caller gave it */
+    ncclDataType_t datatype;
+    enum rt_type type;
+    ncclRedOp_t redop;
+    enum rt_op op;
+    int root; /* or peer */
+    ncclComm_t comm;
+    cudaStream_t stream;
+    void *api_event, *event, *kernel_event; /* the profiler's */
+};
+
+static inline bool hostnccl_is_p2p(const struct hostnccl_op *op)
+{
+    return op->func == FUNC_SEND || op->func == FUNC_RECV;
+}
+
+/* The operations of one communicator out of one group. */
+struct hostnccl_plan {
+    ncclComm_t comm;
+    struct hostnccl_op *ops; /* in call order */
+    uint64_t ticket;
+    void *api_group_event; /* the profiler's */
+};
+
+/* Takes a copy of `op` into the thread's group. */
+ncclResult_t hostnccl_group_add(const struct hostnccl_op *op);
+
+/* Work that waits for other ranks, and so may not block inside a group: runs now, or, in threads,
+ * at the outermost ncclGroupEnd. `run` frees `argument`. */
+typedef ncclResult_t hostnccl_job_fn(void *argument);
+ncclResult_t hostnccl_group_job(hostnccl_job_fn *run, void *argument);
+/* Inside a group: the error of a call is also that of its ncclGroupEnd. Returns `result`. */
+ncclResult_t hostnccl_group_note(ncclResult_t result);
+/* How deep the thread is in groups. */
+int hostnccl_group_depth(void);
+
+/* ---- execute.c ---- */
+
+/* What runs on the stream's thread; frees the plan. */
+void hostnccl_execute(void *plan);
+/* The algorithm an operation will take, in the vendor's spelling where it is one of theirs. */
+const char *hostnccl_algorithm(const struct hostnccl_op *op);
+
+/* ---- profiler.c: a host of the NCCL profiler plug-in; without one, these do nothing ---- */
+
+/* What a plan's launch started and its end stops. */
+struct hostnccl_profiler_launch {
+    bool on;
+    void *group, *kernel;
+};
+
+void hostnccl_profiler_open(ncclComm_t comm);
+void hostnccl_profiler_close(ncclComm_t comm);
+/* Around an API call; the first one of a group starts the group's event. */
+void hostnccl_profiler_call_begin(struct hostnccl_op *op);
+void hostnccl_profiler_call_end(struct hostnccl_op *op);
+/* The event of the thread's group, NULL none. */
+void *hostnccl_profiler_group_event(void);
+/* At each ncclGroupEnd, and when the outermost has launched. */
+void hostnccl_profiler_group_end(void);
+void hostnccl_profiler_group_stop(void);
+/* Around putting a plan on `stream`. The plan may be gone at the end: `events` are its operations'.
+ */
+void hostnccl_profiler_launch_begin(struct hostnccl_plan *plan, cudaStream_t stream,
+                                    struct hostnccl_profiler_launch *ret);
+void hostnccl_profiler_launch_end(const struct hostnccl_profiler_launch *launch,
+                                  void *const *events, unsigned n);
+/* Around the execution, on the stream's thread. */
+void hostnccl_profiler_kernel_begin(struct hostnccl_op *op);
+void hostnccl_profiler_kernel_end(struct hostnccl_op *op);
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The calls that put operations into a group. Each is a group of its own where there is none. */
+#include <limits.h>
+
+#include "internal.h"
+
+static const char *const names[FUNC_COUNT] = {
+    [FUNC_BROADCAST] = "ncclBroadcast", [FUNC_REDUCE] = "ncclReduce",
+    [FUNC_ALLGATHER] = "ncclAllGather", [FUNC_REDUCESCATTER] = "ncclReduceScatter",
+    [FUNC_ALLREDUCE] = "ncclAllReduce", [FUNC_SEND] = "ncclSend",
+    [FUNC_RECV] = "ncclRecv",           [FUNC_SENDRECV] = "",
+};
+
+static bool has_redop(enum hostnccl_func func)
+{
+    return func == FUNC_ALLREDUCE || func == FUNC_REDUCE || func == FUNC_REDUCESCATTER;
+}
+
+static ncclResult_t set_type(struct hostnccl_op *op)
+{
+    if (op->datatype == ncclFloat32)
+        op->type = RT_FLOAT32;
+    else if (op->datatype == ncclInt32)
+        op->type = RT_INT32;
+    else
+        return hostnccl_fail(ncclInvalidArgument,
+                             "%s: the stand-in has ncclFloat32 and ncclInt32, not type %d",
+                             names[op->func], (int)op->datatype);
+    return ncclSuccess;
+}
+
+static ncclResult_t set_redop(struct hostnccl_op *op)
+{
+    static const enum rt_op ops[ncclNumOps] = {[ncclSum] = RT_SUM,
+                                               [ncclProd] = RT_PROD,
+                                               [ncclMax] = RT_MAX,
+                                               [ncclMin] = RT_MIN,
+                                               [ncclAvg] = RT_AVG};
+    if (!has_redop(op->func))
+        return ncclSuccess;
+    if ((unsigned)op->redop >= ncclNumOps)
+        return hostnccl_fail(ncclInvalidArgument, "%s: operation %d", names[op->func],
+                             (int)op->redop);
+    op->op = ops[op->redop];
+    return ncclSuccess;
+}
+
+/* Which buffers this rank must have. */
+static bool buffers_are_there(const struct hostnccl_op *op)
+{
+    bool is_root = op->root == op->comm->rank;
+    bool reads = op->func != FUNC_RECV && (op->func != FUNC_BROADCAST || is_root);
+    bool writes = op->func != FUNC_SEND && (op->func != FUNC_REDUCE || is_root);
+    return op->count == 0 || ((op->in || !reads) && (op->out || !writes));
+}
+
+static ncclResult_t check(struct hostnccl_op *op)
+{
+    ncclResult_t result = hostnccl_comm_check(op->comm);
+    if (result == ncclSuccess)
+        result = set_type(op);
+    if (result == ncclSuccess)
+        result = set_redop(op);
+    if (result != ncclSuccess)
+        return result;
+    if (op->root < 0 || op->root >= op->comm->size)
+        return hostnccl_fail(ncclInvalidArgument, "%s: root or peer %d of %d ranks",
+                             names[op->func], op->root, op->comm->size);
+    if (op->count > (uint64_t)PTRDIFF_MAX / 4 / (uint64_t)op->comm->size)
+        return hostnccl_fail(ncclInvalidArgument, "%s: count %llu", names[op->func],
+                             (unsigned long long)op->count);
+    if (!buffers_are_there(op))
+        return hostnccl_fail(ncclInvalidArgument, "%s: a buffer is NULL", names[op->func]);
+    return ncclSuccess;
+}
+
+static ncclResult_t enqueue(struct hostnccl_op op)
+{
+    pncclGroupStart();
+    ncclResult_t result = check(&op);
+    if (result == ncclSuccess) {
+        hostnccl_profiler_call_begin(&op);
+        /* nothing to do for a collective of nothing; a message of nothing still synchronises */
+        if (op.count > 0 || hostnccl_is_p2p(&op))
+            result = hostnccl_group_add(&op);
+        hostnccl_profiler_call_end(&op);
+    }
+    hostnccl_group_note(result);
+    ncclResult_t end = pncclGroupEnd();
+    return result == ncclSuccess ? end : result;
+}
+
+ncclResult_t pncclAllReduce(const void *sendbuff, void *recvbuff, size_t count,
+                            ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
+                            cudaStream_t stream)
+{
+    return enqueue((struct hostnccl_op){.func = FUNC_ALLREDUCE,
+                                        .in = sendbuff,
+                                        .out = recvbuff,
+                                        .count = count,
+                                        .datatype = datatype,
+                                        .redop = op,
+                                        .comm = comm,
+                                        .stream = stream});
+}
+HOSTNCCL_WEAK(AllReduce);
+
+ncclResult_t pncclReduce(const void *sendbuff, void *recvbuff, size_t count,
+                         ncclDataType_t datatype, ncclRedOp_t op, int root, ncclComm_t comm,
+                         cudaStream_t stream)
+{
+    return enqueue((struct hostnccl_op){.func = FUNC_REDUCE,
+                                        .in = sendbuff,
+                                        .out = recvbuff,
+                                        .count = count,
+                                        .datatype = datatype,
+                                        .redop = op,
+                                        .root = root,
+                                        .comm = comm,
+                                        .stream = stream});
+}
+HOSTNCCL_WEAK(Reduce);
+
+ncclResult_t pncclBroadcast(const void *sendbuff, void *recvbuff, size_t count,
+                            ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream)
+{
+    return enqueue((struct hostnccl_op){.func = FUNC_BROADCAST,
+                                        .in = sendbuff,
+                                        .out = recvbuff,
+                                        .count = count,
+                                        .datatype = datatype,
+                                        .root = root,
+                                        .comm = comm,
+                                        .stream = stream});
+}
+HOSTNCCL_WEAK(Broadcast);
+
+ncclResult_t pncclBcast(void *buff, size_t count, ncclDataType_t datatype, int root,
+                        ncclComm_t comm, cudaStream_t stream)
+{
+    return pncclBroadcast(buff, buff, count, datatype, root, comm, stream);
+}
+HOSTNCCL_WEAK(Bcast);
+
+ncclResult_t pncclReduceScatter(const void *sendbuff, void *recvbuff, size_t recvcount,
+                                ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
+                                cudaStream_t stream)
+{
+    return enqueue((struct hostnccl_op){.func = FUNC_REDUCESCATTER,
+                                        .in = sendbuff,
+                                        .out = recvbuff,
+                                        .count = recvcount,
+                                        .datatype = datatype,
+                                        .redop = op,
+                                        .comm = comm,
+                                        .stream = stream});
+}
+HOSTNCCL_WEAK(ReduceScatter);
+
+ncclResult_t pncclAllGather(const void *sendbuff, void *recvbuff, size_t sendcount,
+                            ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream)
+{
+    return enqueue((struct hostnccl_op){.func = FUNC_ALLGATHER,
+                                        .in = sendbuff,
+                                        .out = recvbuff,
+                                        .count = sendcount,
+                                        .datatype = datatype,
+                                        .comm = comm,
+                                        .stream = stream});
+}
+HOSTNCCL_WEAK(AllGather);
+
+ncclResult_t pncclSend(const void *sendbuff, size_t count, ncclDataType_t datatype, int peer,
+                       ncclComm_t comm, cudaStream_t stream)
+{
+    return enqueue((struct hostnccl_op){.func = FUNC_SEND,
+                                        .in = sendbuff,
+                                        .count = count,
+                                        .datatype = datatype,
+                                        .root = peer,
+                                        .comm = comm,
+                                        .stream = stream});
+}
+HOSTNCCL_WEAK(Send);
+
+ncclResult_t pncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, int peer,
+                       ncclComm_t comm, cudaStream_t stream)
+{
+    return enqueue((struct hostnccl_op){.func = FUNC_RECV,
+                                        .out = recvbuff,
+                                        .count = count,
+                                        .datatype = datatype,
+                                        .root = peer,
+                                        .comm = comm,
+                                        .stream = stream});
+}
+HOSTNCCL_WEAK(Recv);
