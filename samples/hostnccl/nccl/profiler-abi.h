@@ -188,7 +188,7 @@ struct profiler_event_v4 {
     };
 };
 
-/* v6 is v5 with more members in the union: `room` is its size. */
+/* v6 is v5 with more members in the union, none longer than `coll`. */
 struct profiler_event_v5 {
     uint64_t type;
     void *parent;
@@ -241,7 +241,6 @@ struct profiler_event_v5 {
             uint8_t channel;
             uint64_t timer;
         } kernel_ch;
-        char room[96];
     };
 };
 
@@ -260,7 +259,7 @@ static_assert(offsetof(struct profiler_event_v4, coll.algorithm) == 88, "v4 algo
 static_assert(offsetof(struct profiler_event_v4, kernel_ch.timer) == 32, "v4 timer");
 static_assert(offsetof(struct profiler_event_v5, coll.parent_group) == 104, "v5 group");
 static_assert(offsetof(struct profiler_event_v5, p2p.parent_group) == 64, "v5 p2p group");
-static_assert(sizeof(struct profiler_event_v5) == 120, "v6: the longer of the two");
+static_assert(sizeof(struct profiler_event_v5) == 112, "v5 and v6");
 #endif
 
 #endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Facts of the binary interfaces that hostnccl stands in for. Compiled against hostnccl's headers,
+ * and, where they are present, against the vendor's: what holds of both, they agree on.
+ */
+#include <assert.h>
+#include <stddef.h>
+
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#define SAME(name, value) static_assert((long long)(name) == (value), #name)
+/* The function's type, up to what a call needs. */
+#define TAKES(function, result, parameters)                                                        \
+    static_assert(__builtin_types_compatible_p(__typeof__(function), result parameters), #function)
+#define NCCL_TAKES(name, parameters)                                                               \
+    TAKES(nccl##name, ncclResult_t, parameters);                                                   \
+    TAKES(pnccl##name, ncclResult_t, parameters)
+
+SAME(NCCL_UNIQUE_ID_BYTES, 128);
+SAME(sizeof(ncclUniqueId), 128);
+SAME(sizeof(ncclResult_t), 4);
+SAME(sizeof(ncclRedOp_t), 4);
+SAME(sizeof(ncclDataType_t), 4);
+SAME(NCCL_SPLIT_NOCOLOR, -1);
+SAME(ncclSuccess, 0);
+SAME(ncclUnhandledCudaError, 1);
+SAME(ncclSystemError, 2);
+SAME(ncclInternalError, 3);
+SAME(ncclInvalidArgument, 4);
+SAME(ncclInvalidUsage, 5);
+SAME(ncclRemoteError, 6);
+SAME(ncclInProgress, 7);
+SAME(ncclNumResults, 8);
+SAME(ncclSum, 0);
+SAME(ncclProd, 1);
+SAME(ncclMax, 2);
+SAME(ncclMin, 3);
+SAME(ncclAvg, 4);
+SAME(ncclNumOps, 5);
+SAME(ncclMaxRedOp, 0x7fffffff);
+SAME(ncclInt8, 0);
+SAME(ncclUint8, 1);
+SAME(ncclInt32, 2);
+SAME(ncclUint32, 3);
+SAME(ncclInt64, 4);
+SAME(ncclUint64, 5);
+SAME(ncclFloat16, 6);
+SAME(ncclFloat32, 7);
+SAME(ncclFloat64, 8);
+SAME(ncclBfloat16, 9);
+SAME(ncclScalarDevice, 0);
+SAME(ncclScalarHostImmediate, 1);
+
+/* The configuration grows at its end: up to here it stays. */
+SAME(offsetof(ncclConfig_t, size), 0);
+SAME(offsetof(ncclConfig_t, magic), 8);
+SAME(offsetof(ncclConfig_t, version), 12);
+SAME(offsetof(ncclConfig_t, blocking), 16);
+SAME(offsetof(ncclConfig_t, netName), 32);
+SAME(offsetof(ncclConfig_t, splitShare), 40);
+SAME(offsetof(ncclConfig_t, trafficClass), 44);
+SAME(offsetof(ncclConfig_t, commName), 48);
+SAME(offsetof(ncclConfig_t, nvlinkCentricSched), 76);
+SAME(sizeof(ncclConfig_t), 80);
+
+NCCL_TAKES(GetVersion, (int *));
+NCCL_TAKES(GetUniqueId, (ncclUniqueId *));
+NCCL_TAKES(CommInitRank, (ncclComm_t *, int, ncclUniqueId, int));
+NCCL_TAKES(CommInitRankConfig, (ncclComm_t *, int, ncclUniqueId, int, ncclConfig_t *));
+NCCL_TAKES(CommInitRankScalable, (ncclComm_t *, int, int, int, ncclUniqueId *, ncclConfig_t *));
+NCCL_TAKES(CommInitAll, (ncclComm_t *, int, const int *));
+NCCL_TAKES(CommSplit, (ncclComm_t, int, int, ncclComm_t *, ncclConfig_t *));
+NCCL_TAKES(CommFinalize, (ncclComm_t));
+NCCL_TAKES(CommDestroy, (ncclComm_t));
+NCCL_TAKES(CommAbort, (ncclComm_t));
+NCCL_TAKES(CommGetAsyncError, (ncclComm_t, ncclResult_t *));
+NCCL_TAKES(CommCount, (const ncclComm_t, int *));
+NCCL_TAKES(CommCuDevice, (const ncclComm_t, int *));
+NCCL_TAKES(CommUserRank, (const ncclComm_t, int *));
+NCCL_TAKES(MemAlloc, (void **, size_t));
+NCCL_TAKES(MemFree, (void *));
+NCCL_TAKES(CommRegister, (const ncclComm_t, void *, size_t, void **));
+NCCL_TAKES(CommDeregister, (const ncclComm_t, void *));
+NCCL_TAKES(AllReduce,
+           (const void *, void *, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t, cudaStream_t));
+NCCL_TAKES(Reduce, (const void *, void *, size_t, ncclDataType_t, ncclRedOp_t, int, ncclComm_t,
+                    cudaStream_t));
+NCCL_TAKES(Broadcast,
+           (const void *, void *, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t));
+NCCL_TAKES(Bcast, (void *, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t));
+NCCL_TAKES(ReduceScatter,
+           (const void *, void *, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t, cudaStream_t));
+NCCL_TAKES(AllGather, (const void *, void *, size_t, ncclDataType_t, ncclComm_t, cudaStream_t));
+NCCL_TAKES(Send, (const void *, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t));
+NCCL_TAKES(Recv, (void *, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t));
+
+SAME(cudaSuccess, 0);
+SAME(cudaErrorInvalidValue, 1);
+SAME(cudaErrorMemoryAllocation, 2);
+SAME(cudaErrorInitializationError, 3);
+SAME(cudaErrorInvalidMemcpyDirection, 21);
+SAME(cudaErrorInsufficientDriver, 35);
+SAME(cudaErrorNoDevice, 100);
+SAME(cudaErrorInvalidDevice, 101);
+SAME(cudaErrorInvalidResourceHandle, 400);
+SAME(cudaErrorNotReady, 600);
+SAME(cudaErrorLaunchFailure, 719);
+SAME(cudaErrorNotPermitted, 800);
+SAME(cudaErrorNotSupported, 801);
+SAME(cudaErrorUnknown, 999);
+SAME(cudaMemcpyHostToHost, 0);
+SAME(cudaMemcpyHostToDevice, 1);
+SAME(cudaMemcpyDeviceToHost, 2);
+SAME(cudaMemcpyDeviceToDevice, 3);
+SAME(cudaMemcpyDefault, 4);
+SAME(cudaStreamDefault, 0);
+SAME(cudaStreamNonBlocking, 1);
+SAME(cudaEventDisableTiming, 2);
+SAME(cudaEventBlockingSync, 1);
+SAME(cudaEventInterprocess, 4);
+SAME(cudaHostAllocPortable, 1);
+SAME(cudaHostAllocMapped, 2);
+SAME(cudaDevAttrClockRate, 13);
+SAME(cudaDevAttrMultiProcessorCount, 16);
+SAME(cudaDevAttrUnifiedAddressing, 41);
+SAME(cudaDevAttrComputeCapabilityMajor, 75);
+SAME(cudaDevAttrComputeCapabilityMinor, 76);
+
+TAKES(cudaMalloc, cudaError_t, (void **, size_t));
+TAKES(cudaFree, cudaError_t, (void *));
+TAKES(cudaHostAlloc, cudaError_t, (void **, size_t, unsigned));
+TAKES(cudaMemcpy, cudaError_t, (void *, const void *, size_t, enum cudaMemcpyKind));
+TAKES(cudaMemcpyAsync, cudaError_t,
+      (void *, const void *, size_t, enum cudaMemcpyKind, cudaStream_t));
+TAKES(cudaMemset, cudaError_t, (void *, int, size_t));
+TAKES(cudaMemsetAsync, cudaError_t, (void *, int, size_t, cudaStream_t));
+TAKES(cudaMallocAsync, cudaError_t, (void **, size_t, cudaStream_t));
+TAKES(cudaFreeAsync, cudaError_t, (void *, cudaStream_t));
+TAKES(cudaMallocManaged, cudaError_t, (void **, size_t, unsigned));
+TAKES(cudaHostGetDevicePointer, cudaError_t, (void **, void *, unsigned));
+TAKES(cudaMemGetInfo, cudaError_t, (size_t *, size_t *));
+TAKES(cudaStreamCreateWithPriority, cudaError_t, (cudaStream_t *, unsigned, int));
+TAKES(cudaStreamDestroy, cudaError_t, (cudaStream_t));
+TAKES(cudaStreamQuery, cudaError_t, (cudaStream_t));
+TAKES(cudaStreamWaitEvent, cudaError_t, (cudaStream_t, cudaEvent_t, unsigned));
+TAKES(cudaStreamGetDevice, cudaError_t, (cudaStream_t, int *));
+TAKES(cudaStreamAddCallback, cudaError_t, (cudaStream_t, cudaStreamCallback_t, void *, unsigned));
+TAKES(cudaLaunchHostFunc, cudaError_t, (cudaStream_t, cudaHostFn_t, void *));
+TAKES(cudaEventCreateWithFlags, cudaError_t, (cudaEvent_t *, unsigned));
+TAKES(cudaEventRecord, cudaError_t, (cudaEvent_t, cudaStream_t));
+TAKES(cudaEventElapsedTime, cudaError_t, (float *, cudaEvent_t, cudaEvent_t));
+TAKES(cudaDeviceGetAttribute, cudaError_t, (int *, enum cudaDeviceAttr, int));
+TAKES(cudaDeviceGetPCIBusId, cudaError_t, (char *, int, int));
+TAKES(cudaDeviceCanAccessPeer, cudaError_t, (int *, int, int));
+TAKES(cudaGetDeviceCount, cudaError_t, (int *));
+TAKES(cudaGetErrorString, const char *, (cudaError_t));
+
+int main(void)
+{
+    return 0;
+}
