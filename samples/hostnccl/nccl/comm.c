@@ -12,9 +12,14 @@
 
 /* ---- checks ---- */
 
+bool hostnccl_comm_is(ncclComm_t comm)
+{
+    return comm && comm->magic == COMM_MAGIC;
+}
+
 ncclResult_t hostnccl_comm_valid(ncclComm_t comm)
 {
-    if (!comm || comm->magic != COMM_MAGIC)
+    if (!hostnccl_comm_is(comm))
         return hostnccl_fail(ncclInvalidArgument, "not a communicator: %p", (void *)comm);
     return ncclSuccess;
 }

@@ -61,7 +61,7 @@ HOSTNCCL_WEAK(GetErrorString);
 
 const char *pncclGetLastError(ncclComm_t comm)
 {
-    if (hostnccl_comm_valid(comm) == ncclSuccess &&
+    if (hostnccl_comm_is(comm) &&
         __atomic_load_n(&comm->async_error, __ATOMIC_ACQUIRE) != ncclSuccess)
         return comm->async_text;
     return last_error;

@@ -96,7 +96,9 @@ struct ncclComm {
     uint64_t seq_numbers[FUNC_COUNT]; /* collectives launched, by function, as NCCL counts */
 };
 
-/* NULL-safe checks; `comm` fits for operations only where hostnccl_comm_check says ncclSuccess. */
+/* NULL-safe checks, the first without a message; `comm` fits for operations only where
+ * hostnccl_comm_check says ncclSuccess. */
+bool hostnccl_comm_is(ncclComm_t comm);
 ncclResult_t hostnccl_comm_valid(ncclComm_t comm);
 ncclResult_t hostnccl_comm_check(ncclComm_t comm);
 /* Ends `comm` for its rank: later operations fail with `result`. */

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "nccl-cases.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "rt-ranks.h"
+
+/* A case's way out: the line says what failed. */
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            return __LINE__;                                                                       \
+    } while (0)
+#define OK(call) CHECK((call) == 0)
+
+static const size_t counts[] = {0, 1, 5, 1000, 4099, 140001};
+#define COUNTS (sizeof counts / sizeof *counts)
+
+static const struct {
+    ncclDataType_t nccl;
+    enum rt_type rt;
+} types[] = {{ncclFloat32, RT_FLOAT32}, {ncclInt32, RT_INT32}};
+
+static const struct {
+    ncclRedOp_t nccl;
+    enum rt_op rt;
+} redops[] = {{ncclSum, RT_SUM},
+              {ncclProd, RT_PROD},
+              {ncclMax, RT_MAX},
+              {ncclMin, RT_MIN},
+              {ncclAvg, RT_AVG}};
+
+static void *device_array(size_t count)
+{
+    void *p = NULL;
+    return cudaMalloc(&p, count * 4 + 256) == cudaSuccess ? p : NULL;
+}
+
+static bool holds_reduced(const void *data, size_t first, size_t count, int size, int tensor,
+                          enum rt_type type, enum rt_op op)
+{
+    for (size_t i = 0; i < count; i++)
+        if (element(data, i, type) != reduced_value(size, tensor, first + i, type, op))
+            return false;
+    return true;
+}
+
+static bool holds_values_of(const void *data, size_t count, int rank, int tensor, enum rt_type type)
+{
+    for (size_t i = 0; i < count; i++)
+        if (element(data, i, type) != rank_value(rank, tensor, i, RT_SUM))
+            return false;
+    return true;
+}
+
+/* ---- one collective each, all counts, types and operations ---- */
+
+static int allreduce_once(ncclComm_t comm, int rank, int size, cudaStream_t stream, size_t count,
+                          int type, int op, bool in_place)
+{
+    int tensor = (int)(count % 97) + op;
+    void *in = device_array(count), *out = in_place ? in : device_array(count);
+    fill(in, count, types[type].rt, rank, tensor, redops[op].rt);
+    OK(ncclAllReduce(in, out, count, types[type].nccl, redops[op].nccl, comm, stream));
+    OK(cudaStreamSynchronize(stream));
+    CHECK(holds_reduced(out, 0, count, size, tensor, types[type].rt, redops[op].rt));
+    cudaFree(in);
+    if (!in_place)
+        cudaFree(out);
+    return 0;
+}
+
+static int allreduce_case(ncclComm_t comm, int rank, int size)
+{
+    cudaStream_t stream;
+    OK(cudaStreamCreate(&stream));
+    for (unsigned c = 0; c < COUNTS; c++)
+        for (int type = 0; type < 2; type++)
+            for (int op = 0; op < 5; op++)
+                OK(allreduce_once(comm, rank, size, stream, counts[c], type, op, (c + op) % 2));
+    OK(cudaStreamDestroy(stream));
+    return 0;
+}
+
+static int reduce_scatter_and_gather_once(ncclComm_t comm, int rank, int size, cudaStream_t stream,
+                                          size_t count, int type, int op, bool in_place)
+{
+    size_t first = (size_t)rank * count, whole = (size_t)size * count;
+    void *in = device_array(whole), *apart = device_array(count), *all = device_array(whole);
+    char *out = in_place ? (char *)in + first * 4 : apart;
+    fill(in, whole, types[type].rt, rank, op, redops[op].rt);
+    OK(ncclReduceScatter(in, out, count, types[type].nccl, redops[op].nccl, comm, stream));
+    OK(cudaStreamSynchronize(stream));
+    CHECK(holds_reduced(out, first, count, size, op, types[type].rt, redops[op].rt));
+    if (in_place)
+        cudaMemcpy((char *)all + first * 4, out, count * 4, cudaMemcpyDeviceToDevice);
+    OK(ncclAllGather(in_place ? (char *)all + first * 4 : out, all, count, types[type].nccl, comm,
+                     stream));
+    OK(cudaStreamSynchronize(stream));
+    CHECK(holds_reduced(all, 0, whole, size, op, types[type].rt, redops[op].rt));
+    cudaFree(in);
+    cudaFree(apart);
+    cudaFree(all);
+    return 0;
+}
+
+static int reduce_scatter_allgather_case(ncclComm_t comm, int rank, int size)
+{
+    cudaStream_t stream;
+    OK(cudaStreamCreate(&stream));
+    for (unsigned c = 0; c < COUNTS; c++)
+        for (int op = 0; op < 5; op++)
+            OK(reduce_scatter_and_gather_once(comm, rank, size, stream, counts[c] / 4, op % 2, op,
+                                              (c + op) % 2));
+    OK(cudaStreamDestroy(stream));
+    return 0;
+}
+
+static int broadcast_reduce_case(ncclComm_t comm, int rank, int size)
+{
+    cudaStream_t stream;
+    OK(cudaStreamCreate(&stream));
+    for (unsigned c = 0; c < COUNTS; c++) {
+        int root = (int)c % size;
+        size_t n = counts[c];
+        void *a = device_array(n), *b = device_array(n), *in_place = device_array(n);
+        fill(a, n, RT_FLOAT32, rank, 1, RT_SUM);
+        fill(in_place, n, RT_FLOAT32, rank, 2, RT_SUM);
+        OK(ncclBroadcast(rank == root ? a : NULL, b, n, ncclFloat32, root, comm, stream));
+        OK(ncclBcast(in_place, n, ncclFloat32, root, comm, stream));
+        OK(cudaStreamSynchronize(stream));
+        CHECK(holds_values_of(b, n, root, 1, RT_FLOAT32));
+        CHECK(holds_values_of(in_place, n, root, 2, RT_FLOAT32));
+        OK(ncclReduce(a, rank == root ? b : NULL, n, ncclFloat32, ncclSum, root, comm, stream));
+        OK(cudaStreamSynchronize(stream));
+        CHECK(rank != root || holds_reduced(b, 0, n, size, 1, RT_FLOAT32, RT_SUM));
+        cudaFree(a);
+        cudaFree(b);
+        cudaFree(in_place);
+    }
+    OK(cudaStreamDestroy(stream));
+    return 0;
+}
+
+/* ---- messages and groups ---- */
+
+/* Everybody to everybody, oneself too, in one group: an all-to-all. */
+static int all_to_all_case(ncclComm_t comm, int rank, int size)
+{
+    enum { COUNT = 50021 };
+    cudaStream_t stream;
+    OK(cudaStreamCreate(&stream));
+    int32_t *out = device_array((size_t)size * COUNT), *in = device_array((size_t)size * COUNT);
+    for (int to = 0; to < size; to++)
+        fill(out + (size_t)to * COUNT, COUNT, RT_INT32, rank, to, RT_SUM);
+    OK(ncclGroupStart());
+    for (int peer = 0; peer < size; peer++) {
+        OK(ncclSend(out + (size_t)peer * COUNT, COUNT, ncclInt32, peer, comm, stream));
+        OK(ncclRecv(in + (size_t)peer * COUNT, COUNT, ncclInt32, peer, comm, stream));
+    }
+    OK(ncclGroupEnd());
+    OK(cudaStreamSynchronize(stream));
+    for (int from = 0; from < size; from++)
+        CHECK(holds_values_of(in + (size_t)from * COUNT, COUNT, from, rank, RT_INT32));
+    cudaFree(out);
+    cudaFree(in);
+    OK(cudaStreamDestroy(stream));
+    return 0;
+}
+
+/* Messages outside a group, then two of different size to the same peer, and one of nothing. */
+static int messages_case(ncclComm_t comm, int rank, int size)
+{
+    cudaStream_t stream;
+    OK(cudaStreamCreate(&stream));
+    int32_t *a = device_array(3000), *b = device_array(3000);
+    fill(a, 3000, RT_INT32, rank, 4, RT_SUM);
+    int to = (rank + 1) % size, from = (rank + size - 1) % size;
+    if (size > 1) {
+        if (rank % 2 == 0 && rank + 1 < size)
+            OK(ncclSend(a, 10, ncclInt32, rank + 1, comm, stream));
+        else if (rank % 2 == 1)
+            OK(ncclRecv(b, 10, ncclInt32, rank - 1, comm, stream));
+        OK(cudaStreamSynchronize(stream));
+        CHECK(rank % 2 == 0 || holds_values_of(b, 10, rank - 1, 4, RT_INT32));
+    }
+    OK(ncclGroupStart());
+    OK(ncclSend(a, 3000, ncclInt32, to, comm, stream));
+    OK(ncclSend(a, 7, ncclInt32, to, comm, stream));
+    OK(ncclSend(a, 0, ncclInt32, to, comm, stream));
+    OK(ncclRecv(b, 3000, ncclInt32, from, comm, stream));
+    OK(ncclRecv(a + 8, 7, ncclInt32, from, comm, stream));
+    OK(ncclRecv(a, 0, ncclInt32, from, comm, stream));
+    OK(ncclGroupEnd());
+    OK(cudaStreamSynchronize(stream));
+    CHECK(holds_values_of(b, 8, from, 4, RT_INT32));
+    CHECK(holds_values_of(a + 8, 7, from, 4, RT_INT32));
+    cudaFree(a);
+    cudaFree(b);
+    OK(cudaStreamDestroy(stream));
+    return 0;
+}
+
+/* Collectives and messages in one group, nested, on two streams. */
+static int mixed_group_case(ncclComm_t comm, int rank, int size)
+{
+    enum { COUNT = 20011 };
+    cudaStream_t s1, s2;
+    OK(cudaStreamCreate(&s1));
+    OK(cudaStreamCreateWithFlags(&s2, cudaStreamNonBlocking));
+    float *a = device_array(COUNT), *b = device_array(COUNT), *c = device_array(COUNT);
+    float *all = device_array((size_t)size * COUNT);
+    int to = (rank + 1) % size, from = (rank + size - 1) % size;
+    for (int round = 0; round < 3; round++) {
+        fill(a, COUNT, RT_FLOAT32, rank, round, RT_SUM);
+        fill(b, COUNT, RT_FLOAT32, rank, round + 1, RT_SUM);
+        OK(ncclGroupStart());
+        OK(ncclSend(b, COUNT, ncclFloat32, to, comm, s2));
+        OK(ncclAllReduce(a, a, COUNT, ncclFloat32, ncclSum, comm, s1));
+        OK(ncclGroupStart());
+        OK(ncclRecv(c, COUNT, ncclFloat32, from, comm, s2));
+        OK(ncclGroupEnd());
+        OK(ncclAllGather(b, all, COUNT, ncclFloat32, comm, s1));
+        OK(ncclGroupEnd());
+        OK(cudaStreamSynchronize(s1));
+        OK(cudaStreamSynchronize(s2));
+        CHECK(holds_reduced(a, 0, COUNT, size, round, RT_FLOAT32, RT_SUM));
+        CHECK(holds_values_of(c, COUNT, from, round + 1, RT_FLOAT32));
+        for (int r = 0; r < size; r++)
+            CHECK(holds_values_of(all + (size_t)r * COUNT, COUNT, r, round + 1, RT_FLOAT32));
+    }
+    cudaFree(a);
+    cudaFree(b);
+    cudaFree(c);
+    cudaFree(all);
+    OK(cudaStreamDestroy(s1));
+    OK(cudaStreamDestroy(s2));
+    return 0;
+}
+
+/* Many operations in flight on three streams of one communicator, two rounds chained by an event.
+ */
+static int streams_case(ncclComm_t comm, int rank, int size)
+{
+    enum { STREAMS = 3, TENSORS = 12, COUNT = 9001 };
+    cudaStream_t streams[STREAMS];
+    int32_t *tensors[TENSORS];
+    cudaEvent_t event;
+    OK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    for (int i = 0; i < STREAMS; i++)
+        OK(cudaStreamCreateWithFlags(&streams[i], i ? cudaStreamNonBlocking : cudaStreamDefault));
+    for (int i = 0; i < TENSORS; i++) {
+        tensors[i] = device_array(COUNT);
+        fill(tensors[i], COUNT, RT_INT32, rank, i, RT_SUM);
+        OK(ncclAllReduce(tensors[i], tensors[i], COUNT, ncclInt32, ncclSum, comm,
+                         streams[i % STREAMS]));
+    }
+    /* the maximum of equal sums, on a stream that must wait for the one that makes them */
+    OK(cudaEventRecord(event, streams[0]));
+    OK(cudaStreamWaitEvent(streams[1], event, 0));
+    OK(ncclAllReduce(tensors[0], tensors[0], COUNT, ncclInt32, ncclMax, comm, streams[1]));
+    for (int i = 0; i < STREAMS; i++)
+        OK(cudaStreamSynchronize(streams[i]));
+    for (int i = 0; i < TENSORS; i++) {
+        CHECK(holds_reduced(tensors[i], 0, COUNT, size, i, RT_INT32, RT_SUM));
+        cudaFree(tensors[i]);
+    }
+    for (int i = 0; i < STREAMS; i++)
+        OK(cudaStreamDestroy(streams[i]));
+    OK(cudaEventDestroy(event));
+    return 0;
+}
+
+/* ---- communicators ---- */
+
+static int check_comm(ncclComm_t comm, int rank, int size)
+{
+    int n = -1, r = -1;
+    OK(ncclCommCount(comm, &n));
+    OK(ncclCommUserRank(comm, &r));
+    CHECK(n == size && r == rank);
+    int32_t *data = device_array(77);
+    fill(data, 77, RT_INT32, r, n, RT_SUM);
+    OK(ncclAllReduce(data, data, 77, ncclInt32, ncclSum, comm, NULL));
+    OK(cudaStreamSynchronize(NULL));
+    CHECK(holds_reduced(data, 0, 77, n, n, RT_INT32, RT_SUM));
+    cudaFree(data);
+    return 0;
+}
+
+/* Odd and even ranks, in reverse order; the last of three or more without a colour; twice. */
+static int split_case(ncclComm_t comm, int rank, int size)
+{
+    int last = size >= 3 ? size - 1 : size; /* ranks below it have a colour */
+    for (int round = 0; round < 2; round++) {
+        ncclComm_t half = (ncclComm_t)&half, again = NULL;
+        int color = rank < last ? rank % 2 : NCCL_SPLIT_NOCOLOR;
+        OK(ncclCommSplit(comm, color, -rank, &half, NULL));
+        if (rank >= last) {
+            CHECK(half == NULL);
+            continue;
+        }
+        int members = (last + 1 - rank % 2) / 2;
+        OK(check_comm(half, members - 1 - rank / 2, members));
+        OK(ncclCommSplit(half, 7, 0, &again, NULL));
+        OK(check_comm(again, members - 1 - rank / 2, members));
+        OK(ncclCommDestroy(again));
+        OK(ncclCommFinalize(half));
+        CHECK(ncclAllReduce(NULL, NULL, 0, ncclInt32, ncclSum, half, NULL) == ncclInvalidUsage);
+        OK(ncclCommDestroy(half));
+    }
+    return 0;
+}
+
+/* Wrong calls are refused before anything is put on a stream, and the communicator stays usable. */
+static int misuse_case(ncclComm_t comm, int rank, int size)
+{
+    int32_t x = 0;
+    ncclResult_t async;
+    CHECK(ncclAllReduce(&x, &x, 1, ncclFloat64, ncclSum, comm, NULL) == ncclInvalidArgument);
+    CHECK(strstr(ncclGetLastError(NULL), "type 8"));
+    CHECK(ncclAllReduce(&x, &x, 1, ncclInt32, (ncclRedOp_t)9, comm, NULL) == ncclInvalidArgument);
+    CHECK(ncclAllReduce(NULL, &x, 1, ncclInt32, ncclSum, comm, NULL) == ncclInvalidArgument);
+    CHECK(ncclBroadcast(&x, &x, 1, ncclInt32, size, comm, NULL) == ncclInvalidArgument);
+    CHECK(ncclSend(&x, 1, ncclInt32, -1, comm, NULL) == ncclInvalidArgument);
+    CHECK(ncclSend(&x, 1, ncclInt32, rank, comm, NULL) == ncclInvalidUsage);
+    CHECK(ncclAllReduce(&x, &x, (size_t)1 << 62, ncclInt32, ncclSum, comm, NULL) ==
+          ncclInvalidArgument);
+    CHECK(ncclAllReduce(&x, &x, 1, ncclInt32, ncclSum, NULL, NULL) == ncclInvalidArgument);
+    CHECK(ncclGroupEnd() == ncclInvalidUsage);
+    OK(ncclGroupStart());
+    CHECK(ncclAllReduce(&x, &x, 1, ncclInt32, ncclSum, comm, NULL) == ncclSuccess);
+    CHECK(ncclAllReduce(&x, &x, 1, ncclUint8, ncclSum, comm, NULL) == ncclInvalidArgument);
+    CHECK(ncclGroupEnd() == ncclInvalidArgument); /* and nothing of it runs */
+    OK(ncclCommGetAsyncError(comm, &async));
+    CHECK(async == ncclSuccess);
+    return check_comm(comm, rank, size);
+}
+
+/* ---- ends ---- */
+
+/* Rank 0 never takes part; the others abort, and nobody hangs. */
+static int abort_case(ncclComm_t comm, int rank, int size)
+{
+    int32_t *data = device_array(100);
+    cudaStream_t stream;
+    OK(cudaStreamCreate(&stream));
+    if (rank != 0) {
+        OK(ncclAllReduce(data, data, 100, ncclInt32, ncclSum, comm, stream));
+        OK(ncclAllReduce(data, data, 100, ncclInt32, ncclMax, comm, stream));
+    }
+    OK(ncclCommAbort(comm));
+    cudaStreamSynchronize(stream);
+    OK(cudaStreamDestroy(stream));
+    cudaFree(data);
+    return 0;
+}
+
+static int die_in_round(ncclComm_t comm, int rank, int size, int victim)
+{
+    enum { COUNT = 30000 };
+    cudaStream_t stream;
+    ncclResult_t async = ncclSuccess;
+    cudaError_t error = cudaSuccess;
+    OK(cudaStreamCreate(&stream));
+    float *data = device_array(COUNT);
+    fill(data, COUNT, RT_FLOAT32, rank, 0, RT_SUM);
+    OK(ncclAllReduce(data, data, COUNT, ncclFloat32, ncclSum, comm, stream));
+    OK(cudaStreamSynchronize(stream));
+    if (rank == victim)
+        kill(getpid(), SIGKILL);
+    /* what doesn't need the victim may still succeed; in the end it is noticed */
+    for (int i = 0; i < 10 && error == cudaSuccess; i++) {
+        if (ncclAllReduce(data, data, COUNT, ncclFloat32, ncclMax, comm, stream) != ncclSuccess)
+            break;
+        error = cudaStreamSynchronize(stream);
+    }
+    CHECK(error == cudaErrorLaunchFailure);
+    OK(ncclCommGetAsyncError(comm, &async));
+    CHECK(async == ncclRemoteError);
+    CHECK(strlen(ncclGetLastError(comm)) > 0);
+    CHECK(ncclAllReduce(data, data, COUNT, ncclFloat32, ncclMax, comm, stream) == ncclRemoteError);
+    OK(cudaStreamSynchronize(stream)); /* said once */
+    OK(ncclCommAbort(comm));
+    cudaFree(data);
+    OK(cudaStreamDestroy(stream));
+    return 0;
+}
+
+static int die_case(ncclComm_t comm, int rank, int size)
+{
+    return die_in_round(comm, rank, size, size / 2);
+}
+
+const struct nccl_case nccl_cases[] = {
+    {"allreduce", allreduce_case, 0},
+    {"reduce-scatter-allgather", reduce_scatter_allgather_case, 0},
+    {"broadcast-reduce", broadcast_reduce_case, 0},
+    {"all-to-all", all_to_all_case, 0},
+    {"messages", messages_case, 0},
+    {"mixed-group", mixed_group_case, 0},
+    {"streams", streams_case, 0},
+    {"split", split_case, 0},
+    {"misuse", misuse_case, 0},
+    {"abort", abort_case, 1},
+    {"die", die_case, 1},
+};
+const int nccl_case_count = sizeof nccl_cases / sizeof *nccl_cases;
+
+const struct nccl_case *nccl_case_find(const char *name)
+{
+    for (int i = 0; i < nccl_case_count; i++)
+        if (strcmp(nccl_cases[i].name, name) == 0)
+            return &nccl_cases[i];
+    return NULL;
+}
