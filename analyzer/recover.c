@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "capture.h"
 #include "ring.h"
 #include "run.h"
 
@@ -310,6 +311,16 @@ void rs_recovery_free(RsRecovery *r)
     g_free(r);
 }
 
+gboolean rs_recovery_adds(const RsRecovery *r, const RsBlocks *capture)
+{
+    if (r->state != RS_RINGS_ORPHANED)
+        return FALSE;
+    for (guint i = 0; i < capture->index->len; i++)
+        if (g_array_index(capture->index, RsBlockAt, i).head.kind == RS_BLOCK_END)
+            return r->events > 0;
+    return TRUE;
+}
+
 /* ---- appending ---- */
 
 static gboolean write_all(int fd, const guint8 *data, gsize bytes, guint64 offset)
@@ -344,6 +355,12 @@ static gboolean append_blocks(int fd, const RsRecovery *r)
     return FALSE;
 }
 
+static void remove_rings(const RsRecovery *r)
+{
+    for (guint i = r->files->len; i-- > 0;) /* the control file last */
+        g_unlink(g_ptr_array_index(r->files, i));
+}
+
 gboolean rs_recover_append(const gchar *capture, const RsRecovery *r, GError **error)
 {
     if (r->state != RS_RINGS_ORPHANED)
@@ -355,8 +372,8 @@ gboolean rs_recover_append(const gchar *capture, const RsRecovery *r, GError **e
         /* whoever came first has removed the control file, with its events in the capture */
         done = !g_file_test(g_ptr_array_index(r->files, 0), G_FILE_TEST_EXISTS) ||
                append_blocks(fd, r);
-        for (guint i = r->files->len; done && i-- > 0;)
-            g_unlink(g_ptr_array_index(r->files, i));
+        if (done)
+            remove_rings(r);
     }
     if (!done)
         g_set_error(error, RS_ERROR, RS_ERROR_IO, "%s: can't append what its rings still hold: %s",
@@ -364,4 +381,24 @@ gboolean rs_recover_append(const gchar *capture, const RsRecovery *r, GError **e
     if (fd >= 0)
         close(fd);
     return done;
+}
+
+gboolean rs_recover(const gchar *capture, guint64 *ret_events, GError **error)
+{
+    g_autoptr(RsBlocks) blocks = rs_blocks_open(capture, G_MAXUINT64, error);
+    if (!blocks)
+        return FALSE;
+    g_autoptr(GHashTable) meta = rs_capture_meta(blocks);
+    g_autoptr(RsRecovery) r = rs_recover_look(meta);
+    if (ret_events)
+        *ret_events = 0;
+    if (r->state != RS_RINGS_ORPHANED)
+        return TRUE;
+    if (!rs_recovery_adds(r, blocks)) {
+        remove_rings(r);
+        return TRUE;
+    }
+    if (ret_events)
+        *ret_events = r->events;
+    return rs_recover_append(capture, r, error);
 }

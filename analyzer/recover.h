@@ -35,8 +35,15 @@ RsRecovery *rs_recover_look(GHashTable *meta);
 void rs_recovery_free(RsRecovery *recovery);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(RsRecovery, rs_recovery_free)
 
+/* TRUE where `blocks` adds to what the capture has: not where it was closed and its rings are
+ * empty. */
+gboolean rs_recovery_adds(const RsRecovery *recovery, const RsBlocks *capture);
+
 /* Appends to the capture and removes the rings. Two at once: the second finds nothing to do. */
 gboolean rs_recover_append(const gchar *capture, const RsRecovery *recovery, GError **error);
+/* Does what is to be done for one capture: looks, appends, removes. Returns FALSE on failure;
+ * *ret_events (may be NULL) counts what was saved. */
+gboolean rs_recover(const gchar *capture, guint64 *ret_events, GError **error);
 
 /* TRUE where a process of that pid with that start time (field 22 of /proc/<pid>/stat) runs. */
 gboolean rs_process_lives(gint64 pid, guint64 start);

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run-files.h"
+
+#include <errno.h>
+#include <glib/gstdio.h>
+#include <string.h>
+
+#include "capture.h"
+
+typedef enum {
+    CONTENT_CAPTURE,
+    CONTENT_SQLITE,
+    CONTENT_JSON,
+    CONTENT_EMPTY,
+    CONTENT_OTHER
+} Content;
+
+static gboolean sniff(const gchar *path, Content *ret, GError **error)
+{
+    gchar head[16] = {0};
+    FILE *f = g_fopen(path, "rbe");
+    if (!f) {
+        g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE, "%s: %s", path, g_strerror(errno));
+        return FALSE;
+    }
+    gsize n = fread(head, 1, sizeof head, f);
+    fclose(f);
+    static const guint32 magic = RS_BLOCK_MAGIC;
+    if (memcmp(head, "SQLite format 3", 16) == 0)
+        *ret = CONTENT_SQLITE;
+    else if (memcmp(head, &magic, sizeof magic) == 0 || rs_capture_is_named(path))
+        *ret = CONTENT_CAPTURE;
+    else if (n == 0)
+        *ret = CONTENT_EMPTY;
+    else
+        *ret = head[0] == '{' || head[0] == '[' ? CONTENT_JSON : CONTENT_OTHER;
+    return TRUE;
+}
+
+static void add_capture(RsRunFiles *o, const gchar *path, gboolean named)
+{
+    RsRunFile *f = g_new0(RsRunFile, 1);
+    GStatBuf st;
+    f->path = g_strdup(path);
+    f->named = named;
+    f->bytes = g_stat(path, &st) == 0 ? (guint64)st.st_size : 0;
+    g_ptr_array_add(o->captures, f);
+}
+
+static gboolean add_sqlite(RsRunFiles *o, const gchar *path, GError **error)
+{
+    if (o->sqlite) {
+        g_set_error(error, RS_ERROR, RS_ERROR_USAGE,
+                    "%s: one .sqlite file is a run of its own: name it alone", path);
+        return FALSE;
+    }
+    o->sqlite = g_strdup(path);
+    return TRUE;
+}
+
+static gboolean add_file(RsRunFiles *o, const gchar *path, GError **error)
+{
+    Content content;
+    if (!sniff(path, &content, error))
+        return FALSE;
+    switch (content) {
+    case CONTENT_CAPTURE:
+        add_capture(o, path, TRUE);
+        return TRUE;
+    case CONTENT_SQLITE:
+        return add_sqlite(o, path, error);
+    case CONTENT_JSON:
+        g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE,
+                    "%s: a JSON file; of a run, name its folder, its captures (.rsc) or its "
+                    ".sqlite file",
+                    path);
+        return FALSE;
+    case CONTENT_EMPTY:
+        g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE, "%s: is empty", path);
+        return FALSE;
+    default:
+        g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE,
+                    "%s: neither a Ringscope capture nor an SQLite file; name a run folder, "
+                    "captures (.rsc) or a .sqlite file",
+                    path);
+        return FALSE;
+    }
+}
+
+static gint compare_names(gconstpointer a, gconstpointer c)
+{
+    return strcmp(*(const gchar *const *)a, *(const gchar *const *)c);
+}
+
+/* Names in a folder, sorted; NULL where it can't be read. */
+static GPtrArray *list_folder(const gchar *path, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    GDir *dir = g_dir_open(path, 0, &cause);
+    if (!dir) {
+        g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE, "%s: %s", path, cause->message);
+        return NULL;
+    }
+    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+    const gchar *name;
+    while ((name = g_dir_read_name(dir)))
+        g_ptr_array_add(names, g_build_filename(path, name, NULL));
+    g_dir_close(dir);
+    g_ptr_array_sort(names, compare_names);
+    return names;
+}
+
+static guint add_captures_of(RsRunFiles *o, const GPtrArray *names)
+{
+    guint n = 0;
+    for (guint i = 0; i < names->len; i++) {
+        const gchar *path = g_ptr_array_index(names, i);
+        if (!rs_capture_is_named(path) || g_file_test(path, G_FILE_TEST_IS_DIR))
+            continue;
+        add_capture(o, path, FALSE);
+        n++;
+    }
+    return n;
+}
+
+/* Folders collected from several hosts lie in one: look one level down as well. */
+static guint add_captures_below(RsRunFiles *o, const GPtrArray *names)
+{
+    guint n = 0;
+    for (guint i = 0; i < names->len; i++) {
+        const gchar *path = g_ptr_array_index(names, i);
+        if (!g_file_test(path, G_FILE_TEST_IS_DIR) || g_file_test(path, G_FILE_TEST_IS_SYMLINK))
+            continue;
+        g_autoptr(GPtrArray) below = list_folder(path, NULL);
+        if (below)
+            n += add_captures_of(o, below);
+    }
+    return n;
+}
+
+static gboolean add_folder(RsRunFiles *o, const gchar *path, GError **error)
+{
+    g_autoptr(GPtrArray) names = list_folder(path, error);
+    if (!names)
+        return FALSE;
+    o->from_folder = TRUE;
+    if (add_captures_of(o, names) + add_captures_below(o, names) > 0)
+        return TRUE;
+    g_autofree gchar *merged = g_build_filename(path, "run.sqlite", NULL);
+    if (g_file_test(merged, G_FILE_TEST_IS_REGULAR))
+        return add_sqlite(o, merged, error);
+    g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE,
+                "%s: %s: no captures (.rsc) and no run.sqlite; was the program traced "
+                "(LD_PRELOAD), and is this its RINGSCOPE_DIR?",
+                path, names->len ? "no run folder" : "empty folder");
+    return FALSE;
+}
+
+static gboolean add_path(RsRunFiles *o, const gchar *path, GError **error)
+{
+    if (!g_file_test(path, G_FILE_TEST_EXISTS)) {
+        g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE, "%s: no such file or folder", path);
+        return FALSE;
+    }
+    return g_file_test(path, G_FILE_TEST_IS_DIR) ? add_folder(o, path, error)
+                                                 : add_file(o, path, error);
+}
+
+static void free_file(gpointer data)
+{
+    RsRunFile *f = data;
+    g_free(f->path);
+    g_free(f);
+}
+
+void rs_run_files_free(RsRunFiles *files)
+{
+    if (!files)
+        return;
+    g_ptr_array_unref(files->captures);
+    g_free(files->sqlite);
+    g_free(files);
+}
+
+RsRunFiles *rs_run_files_find(const gchar *const *paths, GError **error)
+{
+    g_autoptr(RsRunFiles) files = g_new0(RsRunFiles, 1);
+    files->captures = g_ptr_array_new_with_free_func(free_file);
+    if (!paths[0]) {
+        g_set_error(error, RS_ERROR, RS_ERROR_USAGE,
+                    "no run given: name a run folder, captures (.rsc) or a .sqlite file");
+        return NULL;
+    }
+    for (guint i = 0; paths[i]; i++)
+        if (!add_path(files, paths[i], error))
+            return NULL;
+    if (files->sqlite && files->captures->len) {
+        g_set_error(error, RS_ERROR, RS_ERROR_USAGE,
+                    "%s: an .sqlite file and captures are not one run: name one of them",
+                    files->sqlite);
+        return NULL;
+    }
+    return g_steal_pointer(&files);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * run-files.h - which files a user means by the paths of a run: found by content, not by name.
+ */
+#ifndef RS_ANALYZER_RUN_FILES_H
+#define RS_ANALYZER_RUN_FILES_H
+
+#include <glib.h>
+
+G_BEGIN_DECLS
+
+typedef struct {
+    gchar *path;
+    guint64 bytes;
+    gboolean named; /* by the user, not found in a folder */
+} RsRunFile;
+
+typedef struct {
+    GPtrArray *captures; /* RsRunFile, by path within a folder */
+    gchar *sqlite;       /* the one SQLite file, NULL none */
+    gboolean from_folder;
+} RsRunFiles;
+
+/* NULL and RS_ERROR where a path is nothing that can be read. */
+RsRunFiles *rs_run_files_find(const gchar *const *paths, GError **error);
+void rs_run_files_free(RsRunFiles *files);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(RsRunFiles, rs_run_files_free)
+
+G_END_DECLS
+#endif
