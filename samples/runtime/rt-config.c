@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rt-config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct setting {
+    const char *name;
+    const char *expected;
+    int (*read)(const char *text, struct rt_config *config);
+};
+
+static int read_threshold(const char *text, struct rt_config *config)
+{
+    char *end;
+    errno = 0;
+    unsigned long long bytes = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || errno)
+        return -EINVAL;
+    config->fusion_threshold = bytes;
+    return 0;
+}
+
+static int read_cycle(const char *text, struct rt_config *config)
+{
+    char *end;
+    double ms = strtod(text, &end);
+    if (end == text || *end || !(ms >= 0 && ms <= 1e6))
+        return -EINVAL;
+    config->cycle_ns = (uint64_t)(ms * 1e6);
+    return 0;
+}
+
+static int read_hierarchical(const char *text, struct rt_config *config)
+{
+    if (strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
+        return -EINVAL;
+    config->hierarchical = *text == '1';
+    return 0;
+}
+
+static int read_allreduce(const char *text, struct rt_config *config)
+{
+    rt_allreduce_fn *found = rt_allreduce_find(text);
+    if (!found)
+        return -EINVAL;
+    config->allreduce = found;
+    return 0;
+}
+
+int rt_config_read(struct rt_config *ret, char *message, size_t message_bytes)
+{
+    const struct setting settings[] = {
+        {"RT_FUSION_THRESHOLD", "a number of bytes", read_threshold},
+        {"RT_CYCLE_TIME", "a number of milliseconds", read_cycle},
+        {"RT_HIERARCHICAL_ALLREDUCE", "0 or 1", read_hierarchical},
+        {"RT_ALLREDUCE", rt_allreduce_names(), read_allreduce},
+    };
+    struct rt_config config = {
+        .fusion_threshold = 128u << 20,
+        .cycle_ns = 1000000,
+        .hierarchical = true,
+        .allreduce = rt_allreduce_ring,
+    };
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        const char *text = getenv(settings[i].name);
+        if (text && settings[i].read(text, &config)) {
+            snprintf(message, message_bytes, "%s is '%s', expected %s", settings[i].name, text,
+                     settings[i].expected);
+            return -EINVAL;
+        }
+    }
+    *ret = config;
+    return 0;
+}

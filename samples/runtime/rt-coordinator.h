@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rt-coordinator.h - rank 0's memory of which ranks have which tensors ready, and its decisions.
+ *
+ * Model: announcements go in, one per rank and tensor; a tensor that all ranks have announced comes
+ * out in an order, in the sequence in which tensors became complete. Where ranks disagree about it
+ * (kind, type, count, operation, scales, root) it comes out as an error that names what each rank
+ * said. Once a rank has announced its shutdown, tensors that it hasn't announced fail; when all
+ * have, an order of kind RT_SHUTDOWN is the last. No communication, no threads: the caller's.
+ */
+#ifndef RT_COORDINATOR_H
+#define RT_COORDINATOR_H
+
+#include <stdbool.h>
+
+#include "rt-message.h"
+
+struct rt_coordinator;
+
+/* NULL: no memory. */
+struct rt_coordinator *rt_coordinator_new(int size, uint64_t fusion_threshold);
+void rt_coordinator_free(struct rt_coordinator *c);
+
+/* `rank` has `tensor` ready. -ENOMEM; -EPROTO: that rank has announced it already. */
+int rt_coordinator_announce(struct rt_coordinator *c, int rank, const struct rt_tensor *tensor);
+
+/* 1 and the next order, which the caller clears; 0 none now; -ENOMEM. */
+int rt_coordinator_next(struct rt_coordinator *c, struct rt_order *ret);
+
+#endif

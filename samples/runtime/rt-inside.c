@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rt-inside.h"
+
+#include <errno.h>
+#include <nccl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(sizeof(ncclUniqueId) == RT_INSIDE_ID_BYTES, "the id's size");
+
+struct rt_inside {
+    ncclComm_t comm;
+    cudaStream_t stream;
+};
+
+static char message[512]; /* the background thread's alone */
+
+const char *rt_inside_error(void)
+{
+    return message;
+}
+
+static int check(const char *call, ncclResult_t result)
+{
+    if (result == ncclSuccess)
+        return 0;
+    snprintf(message, sizeof message, "%s: %s: %s", call, ncclGetErrorString(result),
+             ncclGetLastError(NULL));
+    return -EIO;
+}
+
+static int check_cuda(const char *call, cudaError_t result)
+{
+    if (result == cudaSuccess)
+        return 0;
+    snprintf(message, sizeof message, "%s: %s", call, cudaGetErrorString(result));
+    return -EIO;
+}
+
+int rt_inside_make_id(struct rt_inside_id *ret)
+{
+    ncclUniqueId id;
+    int error = check("ncclGetUniqueId", ncclGetUniqueId(&id));
+    if (!error)
+        memcpy(ret->bytes, id.internal, sizeof ret->bytes);
+    return error;
+}
+
+static int start(struct rt_inside *inside, const struct rt_inside_id *bytes, int rank, int size)
+{
+    ncclUniqueId id;
+    memcpy(id.internal, bytes->bytes, sizeof id.internal);
+    int devices = 0;
+    int error = check_cuda("cudaGetDeviceCount", cudaGetDeviceCount(&devices));
+    if (!error && devices > 0)
+        error = check_cuda("cudaSetDevice", cudaSetDevice(rank % devices));
+    if (!error)
+        error = check_cuda("cudaStreamCreateWithFlags",
+                           cudaStreamCreateWithFlags(&inside->stream, cudaStreamNonBlocking));
+    if (!error)
+        error = check("ncclCommInitRank", ncclCommInitRank(&inside->comm, size, id, rank));
+    return error;
+}
+
+struct rt_inside *rt_inside_new(const struct rt_inside_id *id, int rank, int size)
+{
+    struct rt_inside *inside = calloc(1, sizeof *inside);
+    if (inside && start(inside, id, rank, size)) {
+        rt_inside_free(inside);
+        inside = NULL;
+    }
+    return inside;
+}
+
+void rt_inside_free(struct rt_inside *inside)
+{
+    if (!inside)
+        return;
+    if (inside->comm)
+        ncclCommDestroy(inside->comm);
+    if (inside->stream)
+        cudaStreamDestroy(inside->stream);
+    free(inside);
+}
+
+static ncclDataType_t type_of(enum rt_type type)
+{
+    return type == RT_FLOAT32 ? ncclFloat32 : ncclInt32;
+}
+
+static ncclRedOp_t op_of(enum rt_op op)
+{
+    static const ncclRedOp_t ops[RT_OP_COUNT] = {ncclSum, ncclProd, ncclMax, ncclMin, ncclAvg};
+    return ops[op];
+}
+
+static int finish(struct rt_inside *inside, const char *call, ncclResult_t result)
+{
+    int error = check(call, result);
+    return error ? error : check_cuda(call, cudaStreamSynchronize(inside->stream));
+}
+
+int rt_inside_reduce_scatter(struct rt_inside *inside, const void *in, void *out,
+                             uint64_t part_count, enum rt_type type, enum rt_op op)
+{
+    return finish(inside, "ncclReduceScatter",
+                  ncclReduceScatter(in, out, part_count, type_of(type), op_of(op), inside->comm,
+                                    inside->stream));
+}
+
+int rt_inside_allgather(struct rt_inside *inside, const void *in, void *out, uint64_t part_count,
+                        enum rt_type type)
+{
+    return finish(inside, "ncclAllGather",
+                  ncclAllGather(in, out, part_count, type_of(type), inside->comm, inside->stream));
+}
+
+int rt_inside_allreduce(struct rt_inside *inside, const void *in, void *out, uint64_t count,
+                        enum rt_type type, enum rt_op op)
+{
+    return finish(
+        inside, "ncclAllReduce",
+        ncclAllReduce(in, out, count, type_of(type), op_of(op), inside->comm, inside->stream));
+}
+
+int rt_inside_reduce(struct rt_inside *inside, const void *in, void *out, uint64_t count,
+                     enum rt_type type, enum rt_op op, int root)
+{
+    return finish(
+        inside, "ncclReduce",
+        ncclReduce(in, out, count, type_of(type), op_of(op), root, inside->comm, inside->stream));
+}
+
+int rt_inside_broadcast(struct rt_inside *inside, void *data, uint64_t count, enum rt_type type,
+                        int root)
+{
+    return finish(
+        inside, "ncclBroadcast",
+        ncclBroadcast(data, data, count, type_of(type), root, inside->comm, inside->stream));
+}

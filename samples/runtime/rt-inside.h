@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rt-inside.h - collectives among the ranks of one host, by NCCL.
+ *
+ * Every call returns when the result is there. Ranks are local ranks; each uses the device of that
+ * number. `in` may equal `out`, or its place in it. Errors: -EIO and the message.
+ */
+#ifndef RT_INSIDE_H
+#define RT_INSIDE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rt-types.h"
+
+#define RT_INSIDE_ID_BYTES 128
+
+struct rt_inside_id {
+    char bytes[RT_INSIDE_ID_BYTES];
+};
+
+struct rt_inside;
+
+/* One rank makes the id and gives it to the others of its host. */
+int rt_inside_make_id(struct rt_inside_id *ret);
+/* Returns NULL on failure; rt_inside_error says why. */
+struct rt_inside *rt_inside_new(const struct rt_inside_id *id, int rank, int size);
+void rt_inside_free(struct rt_inside *inside);
+const char *rt_inside_error(void);
+
+/* `in` has size * part_count elements, `out` gets this rank's part. */
+int rt_inside_reduce_scatter(struct rt_inside *inside, const void *in, void *out,
+                             uint64_t part_count, enum rt_type type, enum rt_op op);
+int rt_inside_allgather(struct rt_inside *inside, const void *in, void *out, uint64_t part_count,
+                        enum rt_type type);
+int rt_inside_allreduce(struct rt_inside *inside, const void *in, void *out, uint64_t count,
+                        enum rt_type type, enum rt_op op);
+/* `out` is written on root alone. */
+int rt_inside_reduce(struct rt_inside *inside, const void *in, void *out, uint64_t count,
+                     enum rt_type type, enum rt_op op, int root);
+int rt_inside_broadcast(struct rt_inside *inside, void *data, uint64_t count, enum rt_type type,
+                        int root);
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rt-message.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TEXT_MAX  (1u << 20)
+#define COUNT_MAX (1u << 20) /* tensors, or addressees, of one order */
+
+const char *rt_kind_name(enum rt_kind kind)
+{
+    static const char *const names[] = {"ALLREDUCE", "BROADCAST", "BARRIER", "SHUTDOWN"};
+    return kind < RT_KIND_COUNT ? names[kind] : "?";
+}
+
+const char *rt_type_name(enum rt_type type)
+{
+    static const char *const names[] = {"float32", "int32"};
+    return type < RT_TYPE_COUNT ? names[type] : "?";
+}
+
+const char *rt_op_name(enum rt_op op)
+{
+    static const char *const names[] = {"sum", "product", "max", "min", "average"};
+    return op < RT_OP_COUNT ? names[op] : "?";
+}
+
+void rt_order_clear(struct rt_order *order)
+{
+    free(order->tensors);
+    free(order->text);
+    free(order->addressees);
+    *order = (struct rt_order){0};
+}
+
+static void put(struct rt_bytes *to, const void *data, size_t n)
+{
+    if (to->n + n > to->capacity && !to->failed) {
+        size_t capacity = (to->n + n) * 2;
+        uint8_t *grown = realloc(to->data, capacity);
+        if (grown) {
+            to->data = grown;
+            to->capacity = capacity;
+        } else {
+            to->failed = 1;
+        }
+    }
+    if (to->failed || n == 0)
+        return;
+    memcpy(to->data + to->n, data, n);
+    to->n += n;
+}
+
+static void put_text(struct rt_bytes *to, const char *text)
+{
+    uint32_t n = text ? (uint32_t)strlen(text) : 0;
+    put(to, &n, sizeof n);
+    put(to, text, n);
+}
+
+void rt_put_tensor(struct rt_bytes *to, const struct rt_tensor *tensor)
+{
+    put(to, tensor, offsetof(struct rt_tensor, name));
+    put_text(to, tensor->name);
+}
+
+void rt_put_order(struct rt_bytes *to, const struct rt_order *order)
+{
+    put(to, &order->error, sizeof order->error);
+    put_text(to, order->text);
+    put(to, &order->addressee_count, sizeof order->addressee_count);
+    put(to, order->addressees, order->addressee_count * sizeof *order->addressees);
+    put(to, &order->n, sizeof order->n);
+    for (uint32_t i = 0; i < order->n; i++)
+        rt_put_tensor(to, &order->tensors[i]);
+}
+
+static int get(struct rt_reader *from, void *ret, size_t n)
+{
+    if (from->left < n)
+        return -EPROTO;
+    if (n > 0)
+        memcpy(ret, from->at, n);
+    from->at += n;
+    from->left -= n;
+    return 0;
+}
+
+int rt_get_tensor(struct rt_reader *from, struct rt_tensor *ret)
+{
+    uint32_t n;
+    memset(ret, 0, sizeof *ret);
+    if (get(from, ret, offsetof(struct rt_tensor, name)) || get(from, &n, sizeof n) ||
+        n > RT_NAME_MAX || get(from, ret->name, n))
+        return -EPROTO;
+    return ret->kind < RT_KIND_COUNT && ret->type < RT_TYPE_COUNT && ret->op < RT_OP_COUNT
+               ? 0
+               : -EPROTO;
+}
+
+/* A count, and storage for that many things: NULL where there are none. */
+static int get_array(struct rt_reader *from, size_t each, uint32_t max, uint32_t *ret_n, void *ret)
+{
+    uint32_t n;
+    if (get(from, &n, sizeof n) || n > max)
+        return -EPROTO;
+    void *data = n > 0 ? calloc(n, each) : NULL;
+    if (n > 0 && !data)
+        return -ENOMEM;
+    memcpy(ret, &data, sizeof data);
+    *ret_n = n;
+    return 0;
+}
+
+static int get_text(struct rt_reader *from, char **ret)
+{
+    uint32_t n;
+    if (get(from, &n, sizeof n) || n > TEXT_MAX)
+        return -EPROTO;
+    char *text = calloc(1, (size_t)n + 1);
+    if (!text)
+        return -ENOMEM;
+    *ret = text;
+    return get(from, text, n);
+}
+
+static int get_order(struct rt_reader *from, struct rt_order *ret)
+{
+    int error = get(from, &ret->error, sizeof ret->error);
+    if (!error)
+        error = get_text(from, &ret->text);
+    if (!error)
+        error = get_array(from, sizeof *ret->addressees, COUNT_MAX, &ret->addressee_count,
+                          &ret->addressees);
+    if (!error)
+        error = get(from, ret->addressees, ret->addressee_count * sizeof *ret->addressees);
+    if (!error)
+        error = get_array(from, sizeof *ret->tensors, COUNT_MAX, &ret->n, &ret->tensors);
+    for (uint32_t i = 0; i < ret->n && !error; i++)
+        error = rt_get_tensor(from, &ret->tensors[i]);
+    return error;
+}
+
+int rt_get_order(struct rt_reader *from, struct rt_order *ret)
+{
+    *ret = (struct rt_order){0};
+    int error = get_order(from, ret);
+    if (error)
+        rt_order_clear(ret);
+    return error;
+}

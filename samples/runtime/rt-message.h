@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rt-message.h - what ranks and the coordinator tell each other, and its form on the wire.
+ *
+ * An announcement is a struct rt_tensor: "this rank has it ready". An order is the coordinator's
+ * answer: work on these tensors, as one, now. Messages are runs of either. Byte order is the
+ * machine's: all ranks of a run are of one kind.
+ */
+#ifndef RT_MESSAGE_H
+#define RT_MESSAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rt.h"
+
+enum rt_kind { RT_ALLREDUCE, RT_BROADCAST, RT_BARRIER, RT_SHUTDOWN, RT_KIND_COUNT };
+
+const char *rt_kind_name(enum rt_kind kind); /* "ALLREDUCE": Horovod's word */
+const char *rt_type_name(enum rt_type type); /* "float32" */
+const char *rt_op_name(enum rt_op op);       /* "sum" */
+
+/* What all ranks must say alike of a tensor. */
+struct rt_tensor {
+    uint8_t kind, type, op; /* enum rt_kind, rt_type, rt_op */
+    int32_t root;           /* broadcast; else 0 */
+    uint64_t count;
+    double prescale, postscale;
+    char name[RT_NAME_MAX + 1];
+};
+
+/* Own storage; release with rt_order_clear. */
+struct rt_order {
+    uint32_t n;
+    struct rt_tensor *tensors; /* alike but for name and count */
+    int32_t error;             /* negative errno: don't work on it, it failed */
+    char *text;                /* then: why */
+    uint32_t addressee_count;  /* 0: all ranks */
+    int32_t *addressees;
+};
+
+void rt_order_clear(struct rt_order *order);
+
+/* A growing message. Starts zeroed; free `data` at the end. `failed` once memory ran out. */
+struct rt_bytes {
+    uint8_t *data;
+    size_t n, capacity;
+    int failed;
+};
+
+void rt_put_tensor(struct rt_bytes *to, const struct rt_tensor *tensor);
+void rt_put_order(struct rt_bytes *to, const struct rt_order *order);
+
+/* What is left to read of a message. */
+struct rt_reader {
+    const uint8_t *at;
+    size_t left;
+};
+
+/* -EPROTO where the bytes are not such a record, -ENOMEM. */
+int rt_get_tensor(struct rt_reader *from, struct rt_tensor *ret);
+int rt_get_order(struct rt_reader *from, struct rt_order *ret);
+
+#endif

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rt-table.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct slot {
+    enum { SLOT_FREE, SLOT_PENDING, SLOT_DONE } state;
+    int result;
+    char *text;
+};
+
+struct rt_table {
+    pthread_mutex_t lock; /* of all below */
+    pthread_cond_t work, done;
+    struct rt_operation *first, **end; /* in the order they were added */
+    struct slot *slots;                /* by handle */
+    int slot_count;
+    bool closed;
+};
+
+struct rt_table *rt_table_new(void)
+{
+    struct rt_table *t = calloc(1, sizeof *t);
+    if (!t)
+        return NULL;
+    pthread_mutex_init(&t->lock, NULL);
+    pthread_cond_init(&t->work, NULL);
+    pthread_cond_init(&t->done, NULL);
+    t->end = &t->first;
+    return t;
+}
+
+void rt_table_free(struct rt_table *t)
+{
+    if (!t)
+        return;
+    for (struct rt_operation *o = t->first, *next; o; o = next) {
+        next = o->next;
+        free(o);
+    }
+    for (int i = 0; i < t->slot_count; i++)
+        free(t->slots[i].text);
+    free(t->slots);
+    pthread_cond_destroy(&t->done);
+    pthread_cond_destroy(&t->work);
+    pthread_mutex_destroy(&t->lock);
+    free(t);
+}
+
+static struct rt_operation *find(struct rt_table *t, const char *name)
+{
+    for (struct rt_operation *o = t->first; o; o = o->next)
+        if (strcmp(o->tensor.name, name) == 0)
+            return o;
+    return NULL;
+}
+
+static int take_slot(struct rt_table *t)
+{
+    int i = 0;
+    while (i < t->slot_count && t->slots[i].state != SLOT_FREE)
+        i++;
+    if (i == t->slot_count) {
+        int count = t->slot_count * 2 + 16;
+        struct slot *slots = realloc(t->slots, (size_t)count * sizeof *slots);
+        if (!slots)
+            return -ENOMEM;
+        memset(slots + t->slot_count, 0, (size_t)(count - t->slot_count) * sizeof *slots);
+        t->slots = slots;
+        t->slot_count = count;
+    }
+    t->slots[i] = (struct slot){.state = SLOT_PENDING};
+    return i;
+}
+
+static int add(struct rt_table *t, struct rt_operation *operation)
+{
+    if (t->closed)
+        return -ESHUTDOWN;
+    if (find(t, operation->tensor.name))
+        return -EEXIST;
+    int handle = take_slot(t);
+    if (handle < 0)
+        return handle;
+    operation->handle = handle;
+    operation->announced = false;
+    operation->next = NULL;
+    *t->end = operation;
+    t->end = &operation->next;
+    pthread_cond_signal(&t->work);
+    return handle;
+}
+
+int rt_table_add(struct rt_table *t, struct rt_operation *operation)
+{
+    pthread_mutex_lock(&t->lock);
+    int handle = add(t, operation);
+    pthread_mutex_unlock(&t->lock);
+    return handle;
+}
+
+static bool is_taken(const struct rt_table *t, int handle)
+{
+    return handle >= 0 && handle < t->slot_count && t->slots[handle].state != SLOT_FREE;
+}
+
+int rt_table_poll(struct rt_table *t, int handle)
+{
+    pthread_mutex_lock(&t->lock);
+    int state = is_taken(t, handle) ? t->slots[handle].state == SLOT_DONE : -EINVAL;
+    pthread_mutex_unlock(&t->lock);
+    return state;
+}
+
+int rt_table_wait(struct rt_table *t, int handle, char **ret_text)
+{
+    int result = -EINVAL;
+    pthread_mutex_lock(&t->lock);
+    if (is_taken(t, handle)) {
+        while (t->slots[handle].state == SLOT_PENDING)
+            pthread_cond_wait(&t->done, &t->lock);
+        result = t->slots[handle].result;
+        *ret_text = t->slots[handle].text;
+        t->slots[handle] = (struct slot){0};
+    }
+    pthread_mutex_unlock(&t->lock);
+    return result;
+}
+
+void rt_table_wait_for_work(struct rt_table *t)
+{
+    pthread_mutex_lock(&t->lock);
+    while (!t->first)
+        pthread_cond_wait(&t->work, &t->lock);
+    pthread_mutex_unlock(&t->lock);
+}
+
+struct rt_operation *rt_table_take_new(struct rt_table *t)
+{
+    pthread_mutex_lock(&t->lock);
+    struct rt_operation *o = t->first;
+    while (o && o->announced)
+        o = o->next;
+    if (o)
+        o->announced = true;
+    pthread_mutex_unlock(&t->lock);
+    return o;
+}
+
+struct rt_operation *rt_table_find(struct rt_table *t, const char *name)
+{
+    pthread_mutex_lock(&t->lock);
+    struct rt_operation *o = find(t, name);
+    if (o && !o->announced)
+        o = NULL;
+    pthread_mutex_unlock(&t->lock);
+    return o;
+}
+
+static void finish(struct rt_table *t, struct rt_operation *operation, int result, const char *text)
+{
+    struct rt_operation **place = &t->first;
+    while (*place != operation)
+        place = &(*place)->next;
+    *place = operation->next;
+    if (t->end == &operation->next)
+        t->end = place;
+    rt_phase_done(&operation->phases);
+    struct slot *slot = &t->slots[operation->handle];
+    slot->state = SLOT_DONE;
+    slot->result = result;
+    slot->text = text ? strdup(text) : NULL;
+    free(operation);
+}
+
+void rt_table_finish(struct rt_table *t, struct rt_operation *operation, int result,
+                     const char *text)
+{
+    pthread_mutex_lock(&t->lock);
+    finish(t, operation, result, text);
+    pthread_cond_broadcast(&t->done);
+    pthread_mutex_unlock(&t->lock);
+}
+
+void rt_table_close(struct rt_table *t, int result, const char *text)
+{
+    pthread_mutex_lock(&t->lock);
+    t->closed = true;
+    while (t->first)
+        finish(t, t->first, result, text);
+    pthread_cond_broadcast(&t->done);
+    pthread_mutex_unlock(&t->lock);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rt-table.h - the operations of this rank that were handed over and are not done, and the handles
+ * by which callers wait for them.
+ *
+ * Model: callers add operations and wait; the background thread takes new ones, finds them by name
+ * and finishes them. Results stay with the handle until it was waited for.
+ * Threads: any. Memory: an operation belongs to the table from add to finish.
+ */
+#ifndef RT_TABLE_H
+#define RT_TABLE_H
+
+#include <stdbool.h>
+
+#include "rt-message.h"
+#include "rt-phase.h"
+
+struct rt_operation {
+    struct rt_tensor tensor;
+    const void *in;
+    void *out;
+    struct rt_phases phases;
+    int handle;
+    bool announced;
+    struct rt_operation *next;
+};
+
+struct rt_table;
+
+struct rt_table *rt_table_new(void); /* NULL: no memory */
+/* Nobody may use it any more. */
+void rt_table_free(struct rt_table *t);
+
+/* Takes `operation` (from malloc) and returns its handle; else -EEXIST: one of that name is not
+ * done, -ESHUTDOWN: closed, -ENOMEM, and the operation stays the caller's. */
+int rt_table_add(struct rt_table *t, struct rt_operation *operation);
+/* 1 done, 0 not, -EINVAL. */
+int rt_table_poll(struct rt_table *t, int handle);
+/* Waits and frees the handle. On failure *ret_text, where there is one, is the caller's to free. */
+int rt_table_wait(struct rt_table *t, int handle, char **ret_text);
+
+/* ---- the background thread's side ---- */
+
+/* Sleeps until there is an operation that is not done. */
+void rt_table_wait_for_work(struct rt_table *t);
+/* The next operation nobody was told of, in the order they were added; NULL none. */
+struct rt_operation *rt_table_take_new(struct rt_table *t);
+/* Announced and not done; NULL none. */
+struct rt_operation *rt_table_find(struct rt_table *t, const char *name);
+/* Frees the operation; whoever waits goes on. `text` may be NULL. */
+void rt_table_finish(struct rt_table *t, struct rt_operation *operation, int result,
+                     const char *text);
+/* Finishes all with `result`, and refuses new ones. */
+void rt_table_close(struct rt_table *t, int result, const char *text);
+
+#endif

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rt-worker.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "rt-coordinator.h"
+#include "rt-execute.h"
+#include "rt-nvtx.h"
+
+#define COORDINATOR 0
+
+struct rt_worker {
+    struct rt_config config;
+    struct rt_table *table;
+    struct rt_groups groups;
+    struct rt_executor executor;
+    struct rt_coordinator *coordinator; /* on rank 0 */
+    bool ended;
+    pthread_t thread;
+    pthread_mutex_t lock; /* of the rest: set up once, then only read */
+    pthread_cond_t ready;
+    bool started;
+    int error;
+    char message[1024];
+};
+
+/* ---- orders ---- */
+
+static bool concerns_me(const struct rt_worker *w, const struct rt_order *order)
+{
+    for (uint32_t i = 0; i < order->addressee_count; i++)
+        if (order->addressees[i] == w->groups.topology.rank)
+            return true;
+    return order->addressee_count == 0;
+}
+
+/* An order and the operations of this rank that it is about. */
+struct job {
+    struct rt_order order;
+    struct rt_operation **operations;
+};
+
+static int begin_job(struct rt_worker *w, struct job *job)
+{
+    job->operations = calloc(job->order.n + 1, sizeof *job->operations);
+    if (!job->operations)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < job->order.n; i++) {
+        struct rt_operation *o = rt_table_find(w->table, job->order.tensors[i].name);
+        if (!o)
+            return -EPROTO;
+        job->operations[i] = o;
+        rt_phase_agreed(&o->phases, &o->tensor);
+    }
+    return 0;
+}
+
+static int do_job(struct rt_worker *w, struct job *job)
+{
+    int error = 0;
+    if (job->order.tensors[0].kind == RT_SHUTDOWN)
+        w->ended = true;
+    else if (!job->order.error)
+        error = rt_execute(&w->executor, job->operations, job->order.n);
+    if (error || w->ended)
+        return error; /* the table is closed, then */
+    for (uint32_t i = 0; i < job->order.n; i++)
+        rt_table_finish(w->table, job->operations[i], job->order.error, job->order.text);
+    return 0;
+}
+
+/* All that came together are agreed at once; then one after the other is done. */
+static int carry_out(struct rt_worker *w, struct job *jobs, unsigned n)
+{
+    int error = 0;
+    for (unsigned i = 0; i < n && !error; i++)
+        error = begin_job(w, &jobs[i]);
+    for (unsigned i = 0; i < n && !error; i++)
+        error = do_job(w, &jobs[i]);
+    return error;
+}
+
+static void free_jobs(struct job *jobs, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        rt_order_clear(&jobs[i].order);
+        free(jobs[i].operations);
+    }
+    free(jobs);
+}
+
+static int add_job(struct job **jobs, unsigned *n, struct rt_order *order)
+{
+    struct job *grown = realloc(*jobs, (*n + 1) * sizeof *grown);
+    if (!grown) {
+        rt_order_clear(order);
+        return -ENOMEM;
+    }
+    *jobs = grown;
+    grown[(*n)++] = (struct job){.order = *order};
+    return 0;
+}
+
+/* Keeps the orders of a message that concern this rank, and carries them out. */
+static int obey(struct rt_worker *w, const struct rt_bytes *message)
+{
+    struct rt_reader reader = {message->data, message->n};
+    struct job *jobs = NULL;
+    unsigned n = 0;
+    int error = 0;
+    while (reader.left > 0 && !error) {
+        struct rt_order order;
+        error = rt_get_order(&reader, &order);
+        if (!error && concerns_me(w, &order))
+            error = add_job(&jobs, &n, &order);
+        else if (!error)
+            rt_order_clear(&order);
+    }
+    if (!error)
+        error = carry_out(w, jobs, n);
+    free_jobs(jobs, n);
+    return error;
+}
+
+/* ---- a cycle ---- */
+
+static int announce(struct rt_worker *w)
+{
+    struct rt_bytes message = {0};
+    struct rt_operation *o;
+    int error = 0;
+    while (!error && (o = rt_table_take_new(w->table))) {
+        if (w->coordinator)
+            error = rt_coordinator_announce(w->coordinator, COORDINATOR, &o->tensor);
+        else
+            rt_put_tensor(&message, &o->tensor);
+    }
+    if (message.failed)
+        error = -ENOMEM;
+    if (!error && message.n > 0)
+        error = rt_control_send(w->groups.control, COORDINATOR, &message);
+    free(message.data);
+    return error;
+}
+
+static int hear(struct rt_worker *w, int from, const struct rt_bytes *message)
+{
+    struct rt_reader reader = {message->data, message->n};
+    int error = 0;
+    while (reader.left > 0 && !error) {
+        struct rt_tensor tensor;
+        error = rt_get_tensor(&reader, &tensor);
+        if (!error)
+            error = rt_coordinator_announce(w->coordinator, from, &tensor);
+    }
+    return error;
+}
+
+static int receive_all(struct rt_worker *w)
+{
+    int from, got;
+    struct rt_bytes message;
+    while (!w->ended && (got = rt_control_receive(w->groups.control, &from, &message)) > 0) {
+        int error = w->coordinator ? hear(w, from, &message) : obey(w, &message);
+        free(message.data);
+        if (error)
+            return error;
+    }
+    return w->ended ? 0 : got;
+}
+
+/* Decides, tells the others, and obeys. */
+static int coordinate(struct rt_worker *w)
+{
+    struct rt_bytes message = {0};
+    struct rt_order order;
+    int error;
+    while ((error = rt_coordinator_next(w->coordinator, &order)) > 0) {
+        rt_put_order(&message, &order);
+        rt_order_clear(&order);
+    }
+    if (message.failed)
+        error = -ENOMEM;
+    for (int r = 0; r < w->groups.topology.size && message.n > 0 && !error; r++)
+        if (r != COORDINATOR)
+            error = rt_control_send(w->groups.control, r, &message);
+    if (!error && message.n > 0)
+        error = obey(w, &message);
+    free(message.data);
+    return error;
+}
+
+static int cycle(struct rt_worker *w)
+{
+    int error = announce(w);
+    if (!error)
+        error = receive_all(w);
+    if (!error && w->coordinator)
+        error = coordinate(w);
+    return error;
+}
+
+static void sleep_until(struct timespec *when)
+{
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, when, NULL) == EINTR)
+        ;
+}
+
+static int run_cycles(struct rt_worker *w)
+{
+    int error = 0;
+    while (!error && !w->ended) {
+        struct timespec next;
+        rt_table_wait_for_work(w->table);
+        clock_gettime(CLOCK_MONOTONIC, &next);
+        next.tv_nsec += (long)(w->config.cycle_ns % 1000000000);
+        next.tv_sec += (time_t)(w->config.cycle_ns / 1000000000) + next.tv_nsec / 1000000000;
+        next.tv_nsec %= 1000000000;
+        error = cycle(w);
+        if (!error && !w->ended)
+            sleep_until(&next);
+    }
+    return error;
+}
+
+/* ---- the thread ---- */
+
+static int set_up(struct rt_worker *w)
+{
+    int error = rt_groups_init(&w->groups, w->config.hierarchical, w->message, sizeof w->message);
+    if (error)
+        return error;
+    w->executor = (struct rt_executor){.groups = &w->groups,
+                                       .allreduce = w->config.allreduce,
+                                       .hierarchical = w->config.hierarchical};
+    if (w->groups.topology.rank == COORDINATOR) {
+        w->coordinator = rt_coordinator_new(w->groups.topology.size, w->config.fusion_threshold);
+        error = w->coordinator ? 0 : -ENOMEM;
+    }
+    return error;
+}
+
+static void tell_started(struct rt_worker *w, int error)
+{
+    pthread_mutex_lock(&w->lock);
+    w->started = true;
+    w->error = error;
+    pthread_cond_signal(&w->ready);
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* After a failure ranks are no longer in step: MPI is left as it is, its end could wait for ever.
+ */
+static void *background(void *data)
+{
+    struct rt_worker *w = data;
+    rt_nvtx_name_thread("rt background");
+    int error = set_up(w);
+    tell_started(w, error);
+    if (error)
+        return NULL;
+    error = run_cycles(w);
+    char text[1200];
+    snprintf(text, sizeof text, "the runtime has failed: %s (%s)", strerror(-error),
+             rt_inside_error());
+    rt_table_close(w->table, error, error ? text : NULL);
+    rt_executor_release(&w->executor);
+    rt_coordinator_free(w->coordinator);
+    if (!error)
+        rt_groups_release(&w->groups);
+    return NULL;
+}
+
+static int start_and_wait(struct rt_worker *w)
+{
+    int error = pthread_create(&w->thread, NULL, background, w);
+    if (error)
+        return -error;
+    pthread_mutex_lock(&w->lock);
+    while (!w->started)
+        pthread_cond_wait(&w->ready, &w->lock);
+    error = w->error;
+    pthread_mutex_unlock(&w->lock);
+    if (error)
+        pthread_join(w->thread, NULL);
+    return error;
+}
+
+static void free_worker(struct rt_worker *w)
+{
+    pthread_cond_destroy(&w->ready);
+    pthread_mutex_destroy(&w->lock);
+    free(w);
+}
+
+struct rt_worker *rt_worker_new(const struct rt_config *config, struct rt_table *table,
+                                struct rt_topology *ret_topology, int *ret_error, char *message,
+                                size_t message_bytes)
+{
+    struct rt_worker *w = calloc(1, sizeof *w);
+    *ret_error = -ENOMEM;
+    if (!w)
+        return NULL;
+    w->config = *config;
+    w->table = table;
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->ready, NULL);
+    *ret_error = start_and_wait(w);
+    if (*ret_error) {
+        snprintf(message, message_bytes, "%s", w->message);
+        free_worker(w);
+        return NULL;
+    }
+    *ret_topology = w->groups.topology;
+    return w;
+}
+
+void rt_worker_join(struct rt_worker *w)
+{
+    pthread_join(w->thread, NULL);
+    free_worker(w);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rt-worker.h - the background thread: announces what is ready, carries out what is ordered.
+ *
+ * Model: once per cycle a rank sends what was handed over since to rank 0, looks for orders and
+ * carries them out. With nothing handed over it sleeps: no order can concern it then, as an order
+ * takes every rank's announcement. Between two looks it sleeps too, rather than spin.
+ */
+#ifndef RT_WORKER_H
+#define RT_WORKER_H
+
+#include "rt-config.h"
+#include "rt-table.h"
+#include "rt-topology.h"
+
+struct rt_worker;
+
+/* Starts the thread and waits until all is set up. NULL: *ret_error, and the message. */
+struct rt_worker *rt_worker_new(const struct rt_config *config, struct rt_table *table,
+                                struct rt_topology *ret_topology, int *ret_error, char *message,
+                                size_t message_bytes);
+/* Waits for the thread's end, which an operation of kind RT_SHUTDOWN brings. */
+void rt_worker_join(struct rt_worker *w);
+
+#endif

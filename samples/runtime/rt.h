@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rt.h - a reference allreduce runtime: named tensors, summed over all ranks in the background.
+ *
+ * Model: as in Horovod. Every rank hands over tensors by name, in any order; rank 0 hears of them,
+ * and as soon as all ranks have handed over one, tells all to work on it, so that they do the same
+ * in the same order. Small tensors that are ready together go as one (fusion). Inside a host data
+ * moves by NCCL, between hosts by MPI: reduce-scatter inside, a ring between, allgather inside.
+ * A host is RT_HOST, else the host's name. Results are the same bits on every rank.
+ *
+ * Memory: buffers are host memory (hostnccl takes it), the caller's, and must stay until the
+ * operation was waited for; `in` may equal `out`.
+ *
+ * Threads: rt_init and rt_shutdown from one thread, the rest from any. MPI is used by the runtime's
+ * own thread alone, which initialises it, unless the program did so with MPI_THREAD_MULTIPLE.
+ *
+ * Errors: 0 (or a handle >= 0), else a negative errno, and rt_error() says what was wrong:
+ * -EINVAL ranks disagree about a tensor or a setting is wrong, -EEXIST the name is in use,
+ * -ESHUTDOWN not running, or a rank left, -EIO the transport failed.
+ *
+ * Environment: RT_FUSION_THRESHOLD, bytes that go as one (128 MiB; 0: no fusion) · RT_CYCLE_TIME,
+ * ms between two looks for ready tensors (1) · RT_HIERARCHICAL_ALLREDUCE, 0: one ring of MPI over
+ * all ranks (1) · RT_ALLREDUCE, the algorithm between hosts (ring) · RT_HOST.
+ */
+#ifndef RT_H
+#define RT_H
+
+#include <stdint.h>
+
+#include "rt-types.h"
+
+#define RT_NAME_MAX 255 /* bytes of a tensor's name */
+
+/* Starts the runtime; every rank of the launcher's job calls it. */
+int rt_init(void);
+/* Waits until every rank has called it, then ends the runtime. A rank that still waits for this one
+ * gets -ESHUTDOWN. */
+int rt_shutdown(void);
+
+/* -ESHUTDOWN where the runtime isn't running. */
+int rt_rank(void);
+int rt_size(void);
+int rt_local_rank(void); /* among the ranks of this host */
+int rt_local_size(void);
+int rt_cross_rank(void); /* this host's place among those with a rank of this local rank */
+int rt_cross_size(void);
+
+/* out = postscale * op over ranks (prescale * in). Returns a handle. */
+int rt_allreduce_async(const char *name, const void *in, void *out, uint64_t count,
+                       enum rt_type type, enum rt_op op, double prescale, double postscale);
+/* root's `data` to all. Returns a handle. */
+int rt_broadcast_async(const char *name, void *data, uint64_t count, enum rt_type type, int root);
+/* Done when every rank has called it. Returns a handle. One at a time. */
+int rt_barrier_async(void);
+
+/* 1 done, 0 not yet, -EINVAL no such handle. */
+int rt_poll(int handle);
+/* Waits, returns the operation's result, and frees the handle. */
+int rt_wait(int handle);
+/* What the last failed call of this thread met; "" where none failed. Valid until its next call. */
+const char *rt_error(void);
+
+struct rt_parameter {
+    const char *name;
+    void *data;
+    uint64_t count;
+    enum rt_type type;
+};
+
+/* Gives all ranks root's parameters, and waits for it. */
+int rt_broadcast_parameters(const struct rt_parameter *parameters, unsigned n, int root);
+
+#endif
