@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Proves that every test on disk is run: python3 listed.py SOURCE_ROOT
 
-A file tests/unit/**/test-*.c, tests/e2e/test-*.{sh,py,c} or tests/fuzz/fuzz-*.c whose name does not
+A file tests/unit/**/test-*.c, tests/e2e/**/test-*.{sh,py,c} or tests/fuzz/fuzz-*.c whose name does not
 stand in a meson.build of tests/ is printed, with exit status 1.
 """
 import pathlib
 import sys
 
-PATTERNS = ["unit/**/test-*.c", "e2e/test-*.sh", "e2e/test-*.py", "fuzz/fuzz-*.c", "checks/*.py"]
+PATTERNS = ["unit/**/test-*.c", "e2e/**/test-*.sh", "e2e/**/test-*.py", "fuzz/fuzz-*.c", "checks/*.py"]
 
 
 def main(root):
