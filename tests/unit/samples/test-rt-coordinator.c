@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The coordinator: what is ordered, in which sequence, and what is refused with whose values. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "rt-coordinator.h"
+
+static struct rt_tensor tensor(const char *name, uint64_t count)
+{
+    struct rt_tensor t = {.kind = RT_ALLREDUCE, .count = count, .prescale = 1, .postscale = 1};
+    snprintf(t.name, sizeof t.name, "%s", name);
+    return t;
+}
+
+static void announce(struct rt_coordinator *c, int rank, const char *name, uint64_t count)
+{
+    struct rt_tensor t = tensor(name, count);
+    assert_int_equal(rt_coordinator_announce(c, rank, &t), 0);
+}
+
+static void leave(struct rt_coordinator *c, int rank)
+{
+    struct rt_tensor t = {.kind = RT_SHUTDOWN, .name = "rt.shutdown"};
+    assert_int_equal(rt_coordinator_announce(c, rank, &t), 0);
+}
+
+/* The next order's tensors, as "a+b"; "" where there is none. */
+static void expect_order(struct rt_coordinator *c, const char *names)
+{
+    struct rt_order order;
+    char text[1024] = "";
+    int got = rt_coordinator_next(c, &order);
+    assert_in_range(got, 0, 1);
+    if (got)
+        assert_int_equal(order.error, 0);
+    for (uint32_t i = 0; got && i < order.n; i++) {
+        strcat(text, i ? "+" : "");
+        strcat(text, order.tensors[i].name);
+    }
+    if (got)
+        rt_order_clear(&order);
+    assert_string_equal(text, names);
+}
+
+static void expect_refusal(struct rt_coordinator *c, const char *name, int error, const char *text)
+{
+    struct rt_order order;
+    assert_int_equal(rt_coordinator_next(c, &order), 1);
+    assert_int_equal(order.error, error);
+    assert_int_equal(order.n, 1);
+    assert_string_equal(order.tensors[0].name, name);
+    assert_string_equal(order.text, text);
+    rt_order_clear(&order);
+}
+
+static void next_waits_for_every_rank_whatever_their_sequence(void **state)
+{
+    struct rt_coordinator *c = rt_coordinator_new(3, 0);
+    announce(c, 2, "a", 8);
+    announce(c, 0, "b", 8);
+    announce(c, 0, "a", 8);
+    announce(c, 1, "b", 8);
+    expect_order(c, "");
+    announce(c, 2, "b", 8); /* b is complete before a */
+    announce(c, 1, "a", 8);
+    expect_order(c, "b");
+    expect_order(c, "a");
+    expect_order(c, "");
+    rt_coordinator_free(c);
+}
+
+static void next_fuses_what_is_ready_together(void **state)
+{
+    struct rt_coordinator *c = rt_coordinator_new(2, 192);
+    static const struct {
+        const char *name;
+        uint64_t count;
+    } given[] = {{"a", 16}, {"long", 100}, {"b", 10}, {"c", 16}, {"d", 16}};
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
+        announce(c, 1, given[i].name, given[i].count);
+        announce(c, 0, given[i].name, given[i].count);
+    }
+    expect_order(c, "a+b+c");
+    expect_order(c, "long");
+    expect_order(c, "d");
+    expect_order(c, "");
+    announce(c, 0, "a", 16); /* the queue still works after its end was taken */
+    announce(c, 1, "a", 16);
+    expect_order(c, "a");
+    rt_coordinator_free(c);
+}
+
+static void announce_twice_is_refused_until_it_is_ordered(void **state)
+{
+    struct rt_coordinator *c = rt_coordinator_new(2, 0);
+    struct rt_tensor a = tensor("a", 3);
+    announce(c, 1, "a", 3);
+    assert_int_equal(rt_coordinator_announce(c, 1, &a), -EPROTO);
+    announce(c, 0, "a", 3);
+    announce(c, 1, "a", 3); /* the next one of that name, before this one was told */
+    expect_order(c, "a");
+    expect_order(c, "");
+    announce(c, 0, "a", 3);
+    expect_order(c, "a");
+    rt_coordinator_free(c);
+}
+
+static void next_refuses_differing_counts_naming_each_rank(void **state)
+{
+    struct rt_coordinator *c = rt_coordinator_new(3, 1 << 20);
+    announce(c, 0, "w", 5);
+    announce(c, 2, "w", 7);
+    announce(c, 1, "w", 5);
+    announce(c, 0, "ok", 5);
+    announce(c, 1, "ok", 5);
+    announce(c, 2, "ok", 5);
+    expect_refusal(c, "w", -EINVAL,
+                   "ranks disagree about tensor w; count: rank 0 5, rank 1 5, rank 2 7");
+    expect_order(c, "ok");
+    rt_coordinator_free(c);
+}
+
+static void next_refuses_every_difference(void **state)
+{
+    struct rt_coordinator *c = rt_coordinator_new(2, 0);
+    struct rt_tensor base = tensor("t", 4), other = base;
+    other.type = RT_INT32;
+    rt_coordinator_announce(c, 0, &base);
+    rt_coordinator_announce(c, 1, &other);
+    expect_refusal(c, "t", -EINVAL,
+                   "ranks disagree about tensor t; type: rank 0 float32, rank 1 int32");
+    other = base;
+    other.op = RT_AVG;
+    rt_coordinator_announce(c, 1, &other);
+    rt_coordinator_announce(c, 0, &base);
+    expect_refusal(c, "t", -EINVAL,
+                   "ranks disagree about tensor t; reduction: rank 0 sum, rank 1 average");
+    other = base;
+    other.kind = RT_BROADCAST;
+    other.root = 1;
+    rt_coordinator_announce(c, 0, &base);
+    rt_coordinator_announce(c, 1, &other);
+    expect_refusal(c, "t", -EINVAL,
+                   "ranks disagree about tensor t; operation: rank 0 ALLREDUCE, rank 1 BROADCAST; "
+                   "root: rank 0 0, rank 1 1");
+    other = base;
+    other.prescale = 0.5;
+    rt_coordinator_announce(c, 0, &base);
+    rt_coordinator_announce(c, 1, &other);
+    expect_refusal(c, "t", -EINVAL,
+                   "ranks disagree about tensor t; pre- and postscale: rank 0 1 and 1, rank 1 0.5 "
+                   "and 1");
+    expect_order(c, "");
+    rt_coordinator_free(c);
+}
+
+static void next_names_every_rank_of_many(void **state)
+{
+    enum { RANKS = 300 };
+    struct rt_coordinator *c = rt_coordinator_new(RANKS, 0);
+    struct rt_order order;
+    for (int r = 0; r < RANKS; r++)
+        announce(c, r, "wide", r == 299 ? 123456789 : 987654321);
+    assert_int_equal(rt_coordinator_next(c, &order), 1);
+    assert_non_null(strstr(order.text, ", rank 150 987654321, "));
+    assert_non_null(strstr(order.text, ", rank 299 123456789"));
+    rt_order_clear(&order);
+    rt_coordinator_free(c);
+}
+
+static void next_after_a_rank_left_fails_for_those_that_wait(void **state)
+{
+    struct rt_coordinator *c = rt_coordinator_new(3, 0);
+    struct rt_order order;
+    announce(c, 1, "announced", 4); /* by the rank that leaves: can still be done */
+    announce(c, 0, "missed", 4);
+    announce(c, 2, "missed", 4);
+    leave(c, 1);
+    assert_int_equal(rt_coordinator_next(c, &order), 1);
+    assert_int_equal(order.error, -ESHUTDOWN);
+    assert_string_equal(order.text,
+                        "tensor missed will not be ready: shut down without it: rank 1");
+    assert_int_equal(order.addressee_count, 2);
+    assert_int_equal(order.addressees[0], 0);
+    assert_int_equal(order.addressees[1], 2);
+    rt_order_clear(&order);
+    announce(c, 0, "late", 4);
+    expect_refusal(c, "late", -ESHUTDOWN,
+                   "tensor late will not be ready: shut down without it: rank 1");
+    announce(c, 0, "announced", 4);
+    announce(c, 2, "announced", 4);
+    expect_order(c, "announced");
+    leave(c, 0);
+    expect_order(c, "");
+    leave(c, 2);
+    expect_order(c, "rt.shutdown");
+    expect_order(c, "");
+    rt_coordinator_free(c);
+}
+
+static void free_with_tensors_waiting_frees_them(void **state)
+{
+    struct rt_coordinator *c = rt_coordinator_new(2, 0);
+    announce(c, 0, "a", 1);
+    announce(c, 0, "b", 1);
+    announce(c, 1, "b", 1);
+    rt_coordinator_free(c); /* the leak sanitizer looks */
+    rt_coordinator_free(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(next_waits_for_every_rank_whatever_their_sequence),
+        cmocka_unit_test(next_fuses_what_is_ready_together),
+        cmocka_unit_test(announce_twice_is_refused_until_it_is_ordered),
+        cmocka_unit_test(next_refuses_differing_counts_naming_each_rank),
+        cmocka_unit_test(next_refuses_every_difference),
+        cmocka_unit_test(next_names_every_rank_of_many),
+        cmocka_unit_test(next_after_a_rank_left_fails_for_those_that_wait),
+        cmocka_unit_test(free_with_tensors_waiting_frees_them),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operations and handles, with callers and the background thread at once. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rt-table.h"
+
+static struct rt_operation *operation(const char *name)
+{
+    struct rt_operation *o = calloc(1, sizeof *o);
+    snprintf(o->tensor.name, sizeof o->tensor.name, "%s", name);
+    return o;
+}
+
+static void add_of_a_name_in_use_is_refused_until_it_is_done(void **state)
+{
+    struct rt_table *t = rt_table_new();
+    struct rt_operation *second = operation("a");
+    char *text = NULL;
+    int first = rt_table_add(t, operation("a"));
+    assert_true(first >= 0);
+    assert_int_equal(rt_table_add(t, second), -EEXIST);
+    rt_table_finish(t, rt_table_take_new(t), 0, NULL);
+    int again = rt_table_add(t, second);
+    assert_true(again >= 0 && again != first); /* the first wasn't waited for */
+    assert_int_equal(rt_table_wait(t, first, &text), 0);
+    assert_int_equal(rt_table_wait(t, first, &text), -EINVAL);
+    rt_table_free(t);
+}
+
+static void take_new_gives_each_once_in_the_order_they_came(void **state)
+{
+    struct rt_table *t = rt_table_new();
+    rt_table_add(t, operation("one"));
+    rt_table_add(t, operation("two"));
+    assert_null(rt_table_find(t, "one")); /* not announced: no order can be about it */
+    struct rt_operation *one = rt_table_take_new(t);
+    assert_string_equal(one->tensor.name, "one");
+    assert_string_equal(rt_table_take_new(t)->tensor.name, "two");
+    assert_null(rt_table_take_new(t));
+    assert_ptr_equal(rt_table_find(t, "one"), one);
+    rt_table_finish(t, one, 0, NULL);
+    rt_table_add(t, operation("three"));
+    assert_string_equal(rt_table_take_new(t)->tensor.name, "three");
+    rt_table_free(t);
+}
+
+static void wait_gives_the_result_and_its_text(void **state)
+{
+    struct rt_table *t = rt_table_new();
+    char *text = NULL;
+    int handle = rt_table_add(t, operation("a"));
+    assert_int_equal(rt_table_poll(t, handle), 0);
+    rt_table_finish(t, rt_table_take_new(t), -EIO, "broken");
+    assert_int_equal(rt_table_poll(t, handle), 1);
+    assert_int_equal(rt_table_wait(t, handle, &text), -EIO);
+    assert_string_equal(text, "broken");
+    free(text);
+    assert_int_equal(rt_table_poll(t, handle), -EINVAL);
+    assert_int_equal(rt_table_poll(t, -1), -EINVAL);
+    assert_int_equal(rt_table_poll(t, 1000), -EINVAL);
+    rt_table_free(t);
+}
+
+static void close_finishes_all_and_refuses_more(void **state)
+{
+    struct rt_table *t = rt_table_new();
+    char *text = NULL;
+    int a = rt_table_add(t, operation("a")), b = rt_table_add(t, operation("b"));
+    rt_table_close(t, -EIO, "gone");
+    assert_int_equal(rt_table_wait(t, a, &text), -EIO);
+    free(text);
+    assert_int_equal(rt_table_wait(t, b, &text), -EIO);
+    free(text);
+    struct rt_operation *late = operation("c");
+    assert_int_equal(rt_table_add(t, late), -ESHUTDOWN);
+    free(late);
+    rt_table_free(t);
+}
+
+enum { CALLERS = 4, ROUNDS = 200 };
+
+static void *call(void *data)
+{
+    struct rt_table *t = ((void **)data)[0];
+    const char *name = ((void **)data)[1];
+    char *text = NULL;
+    for (intptr_t i = 0; i < ROUNDS; i++) {
+        int handle = rt_table_add(t, operation(name));
+        if (handle < 0 || rt_table_wait(t, handle, &text) != 100 + name[0])
+            return (void *)(i + 1);
+    }
+    return NULL;
+}
+
+static void *serve(void *data)
+{
+    struct rt_table *t = data;
+    for (int done = 0; done < CALLERS * ROUNDS;) {
+        struct rt_operation *o;
+        rt_table_wait_for_work(t);
+        while ((o = rt_table_take_new(t))) {
+            o = rt_table_find(t, o->tensor.name);
+            rt_table_finish(t, o, 100 + o->tensor.name[0], NULL);
+            done++;
+        }
+    }
+    return NULL;
+}
+
+static void callers_each_get_their_own_result(void **state)
+{
+    struct rt_table *t = rt_table_new();
+    char names[CALLERS][2] = {"a", "b", "c", "d"};
+    void *arguments[CALLERS][2], *failed;
+    pthread_t server, callers[CALLERS];
+    pthread_create(&server, NULL, serve, t);
+    for (int i = 0; i < CALLERS; i++) {
+        arguments[i][0] = t;
+        arguments[i][1] = names[i];
+        pthread_create(&callers[i], NULL, call, arguments[i]);
+    }
+    for (int i = 0; i < CALLERS; i++) {
+        pthread_join(callers[i], &failed);
+        assert_null(failed);
+    }
+    pthread_join(server, NULL);
+    rt_table_free(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(add_of_a_name_in_use_is_refused_until_it_is_done),
+        cmocka_unit_test(take_new_gives_each_once_in_the_order_they_came),
+        cmocka_unit_test(wait_gives_the_result_and_its_text),
+        cmocka_unit_test(close_finishes_all_and_refuses_more),
+        cmocka_unit_test(callers_each_get_their_own_result),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
