@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every algorithm of rt_coll over MPI messages, against serial sums; to be run by mpirun. */
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rt-ranks.h"
+#include "rt-transport-mpi.h"
+
+/* The last is longer than one message. */
+static const uint64_t counts[] = {0, 1, 5, 4099, 200003, 4300001};
+#define COUNTS (sizeof counts / sizeof *counts)
+
+static bool is_reduced(const void *data, uint64_t first, uint64_t count, int size,
+                       enum rt_type type, enum rt_op op)
+{
+    uint64_t step = count > 1000000 ? 911 : 1; /* not every one of millions */
+    for (uint64_t i = 0; i < count; i += step)
+        if (element(data, i, type) != reduced_value(size, 3, first + i, type, op))
+            return false;
+    return count == 0 ||
+           element(data, count - 1, type) == reduced_value(size, 3, first + count - 1, type, op);
+}
+
+static int report(const struct rt_transport *t, const char *what, uint64_t count)
+{
+    fprintf(stderr, "rank %d of %d: %s of %llu is wrong\n", t->rank, t->size, what,
+            (unsigned long long)count);
+    return 1;
+}
+
+static int check_allreduce(struct rt_transport *t, const char *name, uint64_t count,
+                           enum rt_type type, enum rt_op op, bool in_place)
+{
+    void *in = malloc(count * 4 + 4), *out = in_place ? in : malloc(count * 4 + 4);
+    fill(in, count, type, t->rank, 3, op);
+    int error = rt_allreduce_find(name)(t, in, out, count, type, op);
+    int bad = error || !is_reduced(out, 0, count, t->size, type, op);
+    free(in);
+    if (!in_place)
+        free(out);
+    return bad ? report(t, name, count) : 0;
+}
+
+static int check_halves(struct rt_transport *t, uint64_t count)
+{
+    uint64_t first = rt_part_first(count, t->size, t->rank);
+    uint64_t mine = rt_part_count(count, t->size, t->rank);
+    int32_t *in = malloc(count * 4 + 4), *part = malloc(mine * 4 + 4);
+    fill(in, count, RT_INT32, t->rank, 3, RT_SUM);
+    if (rt_reduce_scatter_ring(t, in, part, count, RT_INT32, RT_SUM) ||
+        !is_reduced(part, first, mine, t->size, RT_INT32, RT_SUM))
+        return report(t, "reduce-scatter", count);
+    if (rt_allgather_ring(t, part, in, count, RT_INT32) ||
+        !is_reduced(in, 0, count, t->size, RT_INT32, RT_SUM))
+        return report(t, "allgather", count);
+    if (t->rank != 1 % t->size)
+        memset(in, 0, count * 4);
+    if (rt_broadcast_chain(t, in, count, RT_INT32, 1 % t->size) ||
+        !is_reduced(in, 0, count, t->size, RT_INT32, RT_SUM))
+        return report(t, "broadcast", count);
+    free(in);
+    free(part);
+    return rt_barrier(t) ? report(t, "barrier", 0) : 0;
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const names[] = {"auto", "ring", "recursive-doubling", "halving-doubling",
+                                        "tree"};
+    MPI_Comm comm;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    struct rt_transport *t = rt_transport_mpi_new(&comm, 7);
+    int failed = t ? 0 : 1;
+    for (unsigned c = 0; c < COUNTS && !failed; c++) {
+        for (unsigned n = 0; n < sizeof names / sizeof *names; n++)
+            failed += check_allreduce(t, names[n], counts[c], n % 2 ? RT_FLOAT32 : RT_INT32,
+                                      (enum rt_op)((n + c) % RT_OP_COUNT), (n + c) % 3 == 0);
+        failed += check_halves(t, counts[c]);
+    }
+    int rank = t ? t->rank : 0, size = t ? t->size : 0;
+    rt_transport_mpi_free(t);
+    MPI_Comm_free(&comm);
+    MPI_Finalize();
+    if (rank == 0 && !failed)
+        printf("%d ranks: right\n", size);
+    return failed != 0;
+}

@@ -1,0 +1,20 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# rt_coll over MPI: test-rt-coll-mpi.sh openmpi|mpich PROGRAM
+set -eu
+for ranks in 1 2 3 4; do
+    case $1 in
+    openmpi)
+        set -- "$1" "$2" mpirun.openmpi --oversubscribe -np $ranks
+        if [ "$(id -u)" -eq 0 ]; then
+            OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+            export OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM
+        fi
+        ;;
+    mpich) set -- "$1" "$2" mpiexec.mpich -n $ranks ;;
+    esac
+    name=$1 program=$2
+    shift 2
+    timeout 100 "$@" "$program" | tee /dev/stderr | grep -qx "$ranks ranks: right"
+    set -- "$name" "$program"
+done
