@@ -7,7 +7,8 @@
  * Model: the ranks of a communicator are processes or threads of one host; data moves through
  * shared memory by the algorithms of samples/runtime/coll. Operations run on the stream's thread,
  * in order, after the call has returned. What a group holds for one communicator runs as: its
- * collectives in call order, then its sends and receives at once.
+ * collectives one after the other, in the order that NCCL makes of them (by kind and size, not by
+ * call), then its sends and receives at once.
  *
  * Types: ncclFloat32 and ncclInt32; another is refused with ncclInvalidArgument (ncclGetLastError
  * names it). Operations: sum, prod, max, min, avg; operators of one's own are refused.
@@ -186,6 +187,16 @@ HOSTNCCL_API(ncclResult_t, ReduceScatter,
               ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream));
 HOSTNCCL_API(ncclResult_t, AllGather,
              (const void *sendbuff, void *recvbuff, size_t sendcount, ncclDataType_t datatype,
+              ncclComm_t comm, cudaStream_t stream));
+/* `count` elements for each rank; these run as sends and receives. */
+HOSTNCCL_API(ncclResult_t, AlltoAll,
+             (const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
+              ncclComm_t comm, cudaStream_t stream));
+HOSTNCCL_API(ncclResult_t, Scatter,
+             (const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
+              ncclComm_t comm, cudaStream_t stream));
+HOSTNCCL_API(ncclResult_t, Gather,
+             (const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
               ncclComm_t comm, cudaStream_t stream));
 HOSTNCCL_API(ncclResult_t, Send,
              (const void *sendbuff, size_t count, ncclDataType_t datatype, int peer,

@@ -246,7 +246,8 @@ static ncclResult_t launch_all(struct hostnccl_op *ops)
 {
     ncclResult_t first = ncclSuccess;
     while (ops) {
-        ncclResult_t result = launch(take_first_comm(&ops), hostnccl_profiler_group_event());
+        struct hostnccl_op *mine = hostnccl_schedule(take_first_comm(&ops));
+        ncclResult_t result = launch(mine, hostnccl_profiler_group_event());
         first = first == ncclSuccess ? result : first;
     }
     return first;

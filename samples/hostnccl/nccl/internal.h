@@ -40,6 +40,9 @@ enum hostnccl_func {
     FUNC_SENDRECV,
     FUNC_SEND,
     FUNC_RECV,
+    FUNC_ALLTOALL,
+    FUNC_SCATTER,
+    FUNC_GATHER,
     FUNC_COUNT
 };
 
@@ -131,7 +134,7 @@ static inline bool hostnccl_is_p2p(const struct hostnccl_op *op)
 /* The operations of one communicator out of one group. */
 struct hostnccl_plan {
     ncclComm_t comm;
-    struct hostnccl_op *ops; /* in call order */
+    struct hostnccl_op *ops; /* in the order of hostnccl_schedule */
     uint64_t ticket;
     void *api_group_event; /* the profiler's */
 };
@@ -147,6 +150,11 @@ ncclResult_t hostnccl_group_job(hostnccl_job_fn *run, void *argument);
 ncclResult_t hostnccl_group_note(ncclResult_t result);
 /* How deep the thread is in groups. */
 int hostnccl_group_depth(void);
+
+/* ---- schedule.c ---- */
+
+/* Puts the operations of a plan into the order in which they run and are numbered. */
+struct hostnccl_op *hostnccl_schedule(struct hostnccl_op *ops);
 
 /* ---- execute.c ---- */
 

@@ -8,7 +8,8 @@ static const char *const names[FUNC_COUNT] = {
     [FUNC_BROADCAST] = "ncclBroadcast", [FUNC_REDUCE] = "ncclReduce",
     [FUNC_ALLGATHER] = "ncclAllGather", [FUNC_REDUCESCATTER] = "ncclReduceScatter",
     [FUNC_ALLREDUCE] = "ncclAllReduce", [FUNC_SEND] = "ncclSend",
-    [FUNC_RECV] = "ncclRecv",           [FUNC_SENDRECV] = "",
+    [FUNC_RECV] = "ncclRecv",           [FUNC_ALLTOALL] = "ncclAlltoAll",
+    [FUNC_SCATTER] = "ncclScatter",     [FUNC_GATHER] = "ncclGather",
 };
 
 static bool has_redop(enum hostnccl_func func)
@@ -49,8 +50,10 @@ static ncclResult_t set_redop(struct hostnccl_op *op)
 static bool buffers_are_there(const struct hostnccl_op *op)
 {
     bool is_root = op->root == op->comm->rank;
-    bool reads = op->func != FUNC_RECV && (op->func != FUNC_BROADCAST || is_root);
-    bool writes = op->func != FUNC_SEND && (op->func != FUNC_REDUCE || is_root);
+    bool from_root = op->func == FUNC_BROADCAST || op->func == FUNC_SCATTER;
+    bool to_root = op->func == FUNC_REDUCE || op->func == FUNC_GATHER;
+    bool reads = op->func != FUNC_RECV && (!from_root || is_root);
+    bool writes = op->func != FUNC_SEND && (!to_root || is_root);
     return op->count == 0 || ((op->in || !reads) && (op->out || !writes));
 }
 
@@ -74,17 +77,59 @@ static ncclResult_t check(struct hostnccl_op *op)
     return ncclSuccess;
 }
 
+static ncclResult_t add(struct hostnccl_op *op)
+{
+    hostnccl_profiler_call_begin(op);
+    ncclResult_t result = hostnccl_group_add(op);
+    hostnccl_profiler_call_end(op);
+    return result;
+}
+
+static ncclResult_t add_message(const struct hostnccl_op *whole, enum hostnccl_func func, int peer,
+                                int part)
+{
+    struct hostnccl_op op = *whole;
+    uint64_t offset = (uint64_t)part * op.count * rt_type_bytes(op.type);
+    op.func = func;
+    op.root = peer;
+    op.in = func == FUNC_SEND ? (const char *)whole->in + offset : NULL;
+    op.out = func == FUNC_RECV ? (char *)whole->out + offset : NULL;
+    return add(&op);
+}
+
+/* All-to-all, scatter and gather are messages, as they are in NCCL. */
+static ncclResult_t add_messages(const struct hostnccl_op *op)
+{
+    bool is_root = op->comm->rank == op->root;
+    ncclResult_t result = ncclSuccess;
+    if (op->func == FUNC_GATHER)
+        result = add_message(op, FUNC_SEND, op->root, 0);
+    for (int r = 0; r < op->comm->size && result == ncclSuccess; r++) {
+        if (op->func == FUNC_ALLTOALL || (op->func == FUNC_SCATTER && is_root))
+            result = add_message(op, FUNC_SEND, r, r);
+        if (result == ncclSuccess &&
+            (op->func == FUNC_ALLTOALL || (op->func == FUNC_GATHER && is_root)))
+            result = add_message(op, FUNC_RECV, r, r);
+    }
+    if (op->func == FUNC_SCATTER && result == ncclSuccess)
+        result = add_message(op, FUNC_RECV, op->root, 0);
+    return result;
+}
+
+/* A collective of nothing is nothing; a message of nothing still is one. */
+static ncclResult_t add_checked(struct hostnccl_op *op)
+{
+    if (op->count == 0 && !hostnccl_is_p2p(op))
+        return ncclSuccess;
+    return op->func >= FUNC_ALLTOALL ? add_messages(op) : add(op);
+}
+
 static ncclResult_t enqueue(struct hostnccl_op op)
 {
     pncclGroupStart();
     ncclResult_t result = check(&op);
-    if (result == ncclSuccess) {
-        hostnccl_profiler_call_begin(&op);
-        /* nothing to do for a collective of nothing; a message of nothing still synchronises */
-        if (op.count > 0 || hostnccl_is_p2p(&op))
-            result = hostnccl_group_add(&op);
-        hostnccl_profiler_call_end(&op);
-    }
+    if (result == ncclSuccess)
+        result = add_checked(&op);
     hostnccl_group_note(result);
     ncclResult_t end = pncclGroupEnd();
     return result == ncclSuccess ? end : result;
@@ -195,3 +240,44 @@ ncclResult_t pncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, in
                                         .stream = stream});
 }
 HOSTNCCL_WEAK(Recv);
+
+ncclResult_t pncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count,
+                           ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream)
+{
+    return enqueue((struct hostnccl_op){.func = FUNC_ALLTOALL,
+                                        .in = sendbuff,
+                                        .out = recvbuff,
+                                        .count = count,
+                                        .datatype = datatype,
+                                        .comm = comm,
+                                        .stream = stream});
+}
+HOSTNCCL_WEAK(AlltoAll);
+
+ncclResult_t pncclScatter(const void *sendbuff, void *recvbuff, size_t count,
+                          ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream)
+{
+    return enqueue((struct hostnccl_op){.func = FUNC_SCATTER,
+                                        .in = sendbuff,
+                                        .out = recvbuff,
+                                        .count = count,
+                                        .datatype = datatype,
+                                        .root = root,
+                                        .comm = comm,
+                                        .stream = stream});
+}
+HOSTNCCL_WEAK(Scatter);
+
+ncclResult_t pncclGather(const void *sendbuff, void *recvbuff, size_t count,
+                         ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream)
+{
+    return enqueue((struct hostnccl_op){.func = FUNC_GATHER,
+                                        .in = sendbuff,
+                                        .out = recvbuff,
+                                        .count = count,
+                                        .datatype = datatype,
+                                        .root = root,
+                                        .comm = comm,
+                                        .stream = stream});
+}
+HOSTNCCL_WEAK(Gather);

@@ -36,12 +36,18 @@ static __thread struct {
 } api_group;
 
 static const char *const func_names[FUNC_COUNT] = {
-    "Broadcast", "Reduce", "AllGather", "ReduceScatter", "AllReduce", "SendRecv", "Send", "Recv",
+    "Broadcast", "Reduce", "AllGather", "ReduceScatter", "AllReduce", "SendRecv",
+    "Send",      "Recv",   "AlltoAll",  "Scatter",       "Gather",
 };
 
 static const char *datatype_name(ncclDataType_t datatype)
 {
     return datatype == ncclInt32 ? "ncclInt32" : "ncclFloat32";
+}
+
+static bool is_copy(const struct hostnccl_op *op)
+{
+    return op->func == FUNC_ALLGATHER || op->func == FUNC_BROADCAST;
 }
 
 static bool wants(int events)
@@ -173,7 +179,7 @@ static bool fill_v1(const struct profiler_event_v5 *e, const struct hostnccl_op 
         ret->coll.out = e->coll.out;
         ret->coll.count = e->coll.count;
         ret->coll.root = e->coll.root;
-        ret->coll.datatype = (uint8_t)op->datatype;
+        ret->coll.datatype = (uint8_t)(is_copy(op) ? ncclInt8 : op->datatype);
         ret->coll.op = (uint32_t)op->redop;
         ret->coll.channels = 1;
         ret->coll.warps = 1;
@@ -324,11 +330,11 @@ static void start_api_group(const struct hostnccl_op *op)
 
 void hostnccl_profiler_call_begin(struct hostnccl_op *op)
 {
+    bool p2p = hostnccl_is_p2p(op);
     op->api_event = NULL;
-    if (!op->comm->profiled)
+    if (!op->comm->profiled || (op->comm->size == 1 && !p2p))
         return;
     start_api_group(op);
-    bool p2p = hostnccl_is_p2p(op);
     if (!wants(p2p ? PROFILE_P2P_API | BELOW_P2P : PROFILE_COLL_API | BELOW_COLL))
         return;
     struct profiler_event_v5 e = {.type = p2p ? PROFILE_P2P_API : PROFILE_COLL_API,
@@ -375,6 +381,7 @@ void hostnccl_profiler_group_stop(void)
 static void start_task(struct hostnccl_op *op, void *group)
 {
     struct profiler_event_v5 e = {.parent = op->api_event, .rank = op->comm->rank};
+    bool copies = is_copy(op);
     if (hostnccl_is_p2p(op)) {
         e.type = PROFILE_P2P;
         e.p2p.func = func_names[op->func];
@@ -390,9 +397,9 @@ static void start_task(struct hostnccl_op *op, void *group)
         e.coll.func = func_names[op->func];
         e.coll.in = op->in;
         e.coll.out = op->out;
-        e.coll.count = op->count;
+        e.coll.count = copies ? op->count * rt_type_bytes(op->type) : op->count;
         e.coll.root = op->root;
-        e.coll.datatype = datatype_name(op->datatype);
+        e.coll.datatype = copies ? "ncclInt8" : datatype_name(op->datatype);
         e.coll.channels = 1;
         e.coll.warps = 1;
         e.coll.algorithm = hostnccl_algorithm(op);
@@ -402,7 +409,7 @@ static void start_task(struct hostnccl_op *op, void *group)
     op->event = start(op->comm, op, &e);
 }
 
-/* One rank alone has no kernel in NCCL either. Numbers count whether or not anybody listens. */
+/* One rank alone has no kernel in NCCL. Numbers count whether or not anybody listens. */
 void hostnccl_profiler_launch_begin(struct hostnccl_plan *plan, cudaStream_t stream,
                                     struct hostnccl_profiler_launch *ret)
 {

@@ -92,6 +92,9 @@ NCCL_TAKES(Bcast, (void *, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t
 NCCL_TAKES(ReduceScatter,
            (const void *, void *, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t, cudaStream_t));
 NCCL_TAKES(AllGather, (const void *, void *, size_t, ncclDataType_t, ncclComm_t, cudaStream_t));
+NCCL_TAKES(AlltoAll, (const void *, void *, size_t, ncclDataType_t, ncclComm_t, cudaStream_t));
+NCCL_TAKES(Scatter, (const void *, void *, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t));
+NCCL_TAKES(Gather, (const void *, void *, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t));
 NCCL_TAKES(Send, (const void *, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t));
 NCCL_TAKES(Recv, (void *, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t));
 

@@ -167,9 +167,37 @@ static int all_to_all_case(ncclComm_t comm, int rank, int size)
     OK(cudaStreamSynchronize(stream));
     for (int from = 0; from < size; from++)
         CHECK(holds_values_of(in + (size_t)from * COUNT, COUNT, from, rank, RT_INT32));
+    memset(in, 0, (size_t)size * COUNT * 4);
+    OK(ncclAlltoAll(out, in, COUNT, ncclInt32, comm, stream));
+    OK(cudaStreamSynchronize(stream));
+    for (int from = 0; from < size; from++)
+        CHECK(holds_values_of(in + (size_t)from * COUNT, COUNT, from, rank, RT_INT32));
     cudaFree(out);
     cudaFree(in);
     OK(cudaStreamDestroy(stream));
+    return 0;
+}
+
+/* The root's parts go out, and come back from all. */
+static int scatter_gather_case(ncclComm_t comm, int rank, int size)
+{
+    enum { COUNT = 7001 };
+    int root = size - 1;
+    size_t whole = (size_t)size * COUNT;
+    int32_t *all = rank == root ? device_array(whole) : NULL, *part = device_array(COUNT);
+    if (rank == root)
+        fill(all, whole, RT_INT32, 1, 2, RT_SUM);
+    OK(ncclScatter(all, part, COUNT, ncclInt32, root, comm, NULL));
+    OK(cudaStreamSynchronize(NULL));
+    for (int i = 0; i < COUNT; i++)
+        CHECK(part[i] == rank_value(1, 2, (uint64_t)(rank * COUNT + i), RT_SUM));
+    fill(part, COUNT, RT_INT32, rank, 9, RT_SUM);
+    OK(ncclGather(part, all, COUNT, ncclInt32, root, comm, NULL));
+    OK(cudaStreamSynchronize(NULL));
+    for (int from = 0; from < size && rank == root; from++)
+        CHECK(holds_values_of(all + (size_t)from * COUNT, COUNT, from, 9, RT_INT32));
+    cudaFree(all);
+    cudaFree(part);
     return 0;
 }
 
@@ -402,6 +430,7 @@ const struct nccl_case nccl_cases[] = {
     {"reduce-scatter-allgather", reduce_scatter_allgather_case, 0},
     {"broadcast-reduce", broadcast_reduce_case, 0},
     {"all-to-all", all_to_all_case, 0},
+    {"scatter-gather", scatter_gather_case, 0},
     {"messages", messages_case, 0},
     {"mixed-group", mixed_group_case, 0},
     {"streams", streams_case, 0},

@@ -235,6 +235,38 @@ static void messages_have_peers(void **state)
         assert_int_equal(recv->parent->type, PROFILE_P2P_API);
 }
 
+/* In call order: 4, 4000, 4001 and 10 floats summed, 20 floats' maximum, a broadcast of 30. */
+static void group_runs_in_nccls_order_and_copies_count_bytes(void **state)
+{
+    static const struct {
+        size_t count;
+        ncclRedOp_t op;
+    } sums[] = {{4, ncclSum}, {4000, ncclSum}, {4001, ncclSum}, {20, ncclMax}, {10, ncclSum}};
+    static const uint64_t run[] = {4, 10, 4000, 4001, 30 * 4, 20};
+    forget_events();
+    ncclGroupStart();
+    for (int i = 0; i < RANKS; i++) {
+        for (unsigned k = 0; k < 5; k++)
+            assert_int_equal(ncclAllReduce(buffers[i], buffers[i], sums[k].count, ncclFloat32,
+                                           sums[k].op, comms[i], NULL),
+                             ncclSuccess);
+        assert_int_equal(ncclBroadcast(buffers[i], buffers[i], 30, ncclFloat32, 0, comms[i], NULL),
+                         ncclSuccess);
+    }
+    ncclGroupEnd();
+    synchronize();
+    assert_int_equal(event_count(PROFILE_COLL), 6 * RANKS);
+    for (int n = 0; n < 6; n++)
+        assert_int_equal(nth_event(PROFILE_COLL, n)->count, run[n]);
+    const struct mock_event *copy = nth_event(PROFILE_COLL, 4);
+    if (version == 1)
+        assert_int_equal(copy->datatype_number, ncclInt8);
+    else
+        assert_string_equal(copy->datatype, "ncclInt8");
+    if (version >= 5)
+        assert_int_equal(copy->parent->count, 30);
+}
+
 /* Asked for executions alone: what they hang on is started too, as NCCL does. */
 static void kernel_channel_alone_brings_its_parents(void **state)
 {
@@ -302,6 +334,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(events_hang_on_their_parents_and_all_stop),
         cmocka_unit_test(kernel_channel_spans_the_execution),
         cmocka_unit_test(messages_have_peers),
+        cmocka_unit_test(group_runs_in_nccls_order_and_copies_count_bytes),
         cmocka_unit_test(kernel_channel_alone_brings_its_parents),
     };
     const struct CMUnitTest static_tests[] = {

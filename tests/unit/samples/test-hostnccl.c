@@ -162,6 +162,10 @@ static void all_to_all_in_one_group_delivers(void **state)
 {
     run_both("all-to-all", 1, 6);
 }
+static void scatter_and_gather_place_every_ranks_part(void **state)
+{
+    run_both("scatter-gather", 1, 5);
+}
 static void messages_keep_their_order(void **state)
 {
     run_both("messages", 1, 5);
@@ -348,6 +352,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(reduce_scatter_then_allgather_equals_serial_sum),
         cmocka_unit_test(broadcast_and_reduce_reach_their_ends),
         cmocka_unit_test(all_to_all_in_one_group_delivers),
+        cmocka_unit_test(scatter_and_gather_place_every_ranks_part),
         cmocka_unit_test(messages_keep_their_order),
         cmocka_unit_test(group_of_collectives_and_messages_on_two_streams_works),
         cmocka_unit_test(operations_on_three_streams_keep_the_communicators_order),
