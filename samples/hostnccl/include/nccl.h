@@ -208,6 +208,18 @@ HOSTNCCL_API(ncclResult_t, Recv,
 HOSTNCCL_API(ncclResult_t, GroupStart, (void));
 HOSTNCCL_API(ncclResult_t, GroupEnd, (void));
 
+/* Not done here: these return ncclInvalidUsage and change nothing. */
+HOSTNCCL_API(ncclResult_t, CommShrink,
+             (ncclComm_t comm, int *excludeRanksList, int excludeRanksCount, ncclComm_t *newcomm,
+              ncclConfig_t *config, int shrinkFlags));
+HOSTNCCL_API(ncclResult_t, RedOpCreatePreMulSum,
+             (ncclRedOp_t * op, void *scalar, ncclDataType_t datatype,
+              ncclScalarResidence_t residence, ncclComm_t comm));
+HOSTNCCL_API(ncclResult_t, RedOpDestroy, (ncclRedOp_t op, ncclComm_t comm));
+HOSTNCCL_API(ncclResult_t, CommWindowRegister,
+             (ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win, int winFlags));
+HOSTNCCL_API(ncclResult_t, CommWindowDeregister, (ncclComm_t comm, ncclWindow_t win));
+
 #undef HOSTNCCL_API
 
 #ifdef __cplusplus

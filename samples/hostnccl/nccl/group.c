@@ -156,17 +156,23 @@ static unsigned distinct_streams(const struct hostnccl_op *ops, cudaStream_t *re
     return n;
 }
 
+static uint64_t take_ticket(ncclComm_t comm, int step)
+{
+    pthread_mutex_lock(&comm->lock);
+    uint64_t ticket = comm->issued;
+    comm->issued += (uint64_t)(int64_t)step;
+    pthread_mutex_unlock(&comm->lock);
+    return ticket;
+}
+
 static cudaError_t put_on_stream(struct hostnccl_plan *plan, cudaStream_t stream)
 {
     ncclComm_t comm = plan->comm;
     pthread_mutex_lock(&comm->launch_lock);
-    plan->ticket = comm->issued;
+    plan->ticket = take_ticket(comm, 1);
     cudaError_t error = cudaLaunchHostFunc(stream, hostnccl_execute, plan);
-    if (error == cudaSuccess) {
-        pthread_mutex_lock(&comm->lock);
-        comm->issued++;
-        pthread_mutex_unlock(&comm->lock);
-    }
+    if (error != cudaSuccess)
+        take_ticket(comm, -1); /* nobody has taken another meanwhile */
     pthread_mutex_unlock(&comm->launch_lock);
     return error;
 }

@@ -92,6 +92,12 @@ NCCL_TAKES(Bcast, (void *, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t
 NCCL_TAKES(ReduceScatter,
            (const void *, void *, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t, cudaStream_t));
 NCCL_TAKES(AllGather, (const void *, void *, size_t, ncclDataType_t, ncclComm_t, cudaStream_t));
+NCCL_TAKES(CommShrink, (ncclComm_t, int *, int, ncclComm_t *, ncclConfig_t *, int));
+NCCL_TAKES(RedOpCreatePreMulSum,
+           (ncclRedOp_t *, void *, ncclDataType_t, ncclScalarResidence_t, ncclComm_t));
+NCCL_TAKES(RedOpDestroy, (ncclRedOp_t, ncclComm_t));
+NCCL_TAKES(CommWindowRegister, (ncclComm_t, void *, size_t, ncclWindow_t *, int));
+NCCL_TAKES(CommWindowDeregister, (ncclComm_t, ncclWindow_t));
 NCCL_TAKES(AlltoAll, (const void *, void *, size_t, ncclDataType_t, ncclComm_t, cudaStream_t));
 NCCL_TAKES(Scatter, (const void *, void *, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t));
 NCCL_TAKES(Gather, (const void *, void *, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t));
