@@ -7,6 +7,15 @@
 #include <string.h>
 
 static const RsCommand commands[] = {
+    {"report", "RUN... [options]", "says what costs time, and where",
+     "ringscope report run --fail-on straggler,slow-link   names them; exit 1 where there is one",
+     rs_command_report},
+    {"export", "RUN... --format FORMAT -o FILE [options]", "writes one file for other tools",
+     "ringscope export run --format chrome -o run.json --from 1.5 --to 2   half a second for Perfetto",
+     rs_command_export},
+    {"query", "RUN SQL [options]", "asks a run in read-only SQL (schemas/trace.sql)",
+     "ringscope query run \"SELECT * FROM last_arrivals\"   who was last, and how long others waited",
+     rs_command_query},
     {"version", "", "prints the version", "ringscope version", rs_command_version},
 };
 

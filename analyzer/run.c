@@ -4,6 +4,7 @@
 #include <glib/gstdio.h>
 
 #include "capture.h"
+#include "export/sqlite-read.h"
 #include "recover.h"
 #include "run-files.h"
 
@@ -182,18 +183,11 @@ static RsModel *open_captures(const RsRunFiles *files, RsProgress progress, gpoi
     return rs_builder_finish(g_steal_pointer(&o.b), alone ? RS_FINISH_NO_MISSING : RS_FINISH_ALL);
 }
 
-static RsModel *open_sqlite(const gchar *path, GError **error)
-{
-    g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE,
-                "%s: an SQLite file; this version reads captures only", path);
-    return NULL;
-}
-
 RsModel *rs_run_open(const gchar *const *paths, RsProgress progress, gpointer data, GError **error)
 {
     g_autoptr(RsRunFiles) files = rs_run_files_find(paths, error);
     if (!files)
         return NULL;
-    return files->sqlite ? open_sqlite(files->sqlite, error)
+    return files->sqlite ? rs_sqlite_read(files->sqlite, progress, data, error)
                          : open_captures(files, progress, data, error);
 }

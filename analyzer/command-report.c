@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* command-report.c - `ringscope report RUN`: findings and metrics. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "command.h"
+#include "report/report.h"
+#include "scope.h"
+
+typedef struct {
+    RsScopeOptions scope;
+    gchar *format, *fail_on;
+} Options;
+
+static const gchar *const kinds[] = {
+    "straggler",        "slow-link",         "slow-host",
+    "packet-loss",      "jitter",            "load-imbalance",
+    "cpu-contention",   "small-messages",    "poor-overlap",
+    "wrong-algorithm",  "runtime-settings",  "data-loading",
+    "checkpoint-stall", "launch-delay",      "late-sender",
+    "pipeline-bubble",  "communication-slows-compute", "mismatched-collective",
+    "missing-rank",     "deadlock-cycle",    "order-divergence",
+    "result-divergence", "version-mismatch", "unobserved-communication",
+    "clock-untrusted",  "incomplete-data",
+};
+
+/* NULL where all are kinds, else the one that is not. */
+static const gchar *find_unknown(gchar **list)
+{
+    for (guint i = 0; list && list[i]; i++) {
+        gboolean known = FALSE;
+        for (guint k = 0; k < G_N_ELEMENTS(kinds) && !known; k++)
+            known = strcmp(kinds[k], list[i]) == 0;
+        if (!known)
+            return list[i];
+    }
+    return NULL;
+}
+
+static gboolean found_any(const RsResults *results, gchar **list)
+{
+    for (guint i = 0; i < results->findings->len; i++) {
+        const RsFinding *f = g_ptr_array_index(results->findings, i);
+        if (g_strv_contains((const gchar *const *)list, f->kind))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+static int print_report(const Options *o, const RsReportFormat *format, int argc, char **argv,
+                        gchar **fail_on)
+{
+    g_autoptr(RsModel) m = rs_command_open(argc, argv);
+    if (!m)
+        return RS_EXIT_FAILED;
+    RsScope scope;
+    g_autoptr(GError) error = NULL;
+    if (!rs_scope_init(&scope, &o->scope, m, &error)) {
+        rs_scope_release(&scope);
+        return rs_command_fail(error);
+    }
+    g_autoptr(RsResults) results = rs_analyze(m, &scope);
+    RsReport report = {.model = m, .results = results, .name = argv[1]};
+    report.cut = scope.from_s > 0 || scope.to_s > 0 || scope.ranks || scope.steps;
+    rs_scope_release(&scope);
+    g_autofree gchar *text = format->write(&report);
+    if (fputs(text, stdout) == EOF || fflush(stdout) == EOF) {
+        g_set_error(&error, RS_ERROR, RS_ERROR_IO, "can't write the report: %s",
+                    g_strerror(errno));
+        return rs_command_fail(error);
+    }
+    return fail_on && found_any(results, fail_on) ? 1 : 0;
+}
+
+int rs_command_report(const RsCommand *self, int argc, char **argv)
+{
+    static Options o;
+    const GOptionEntry entries[] = {
+        {"format", 0, 0, G_OPTION_ARG_STRING, &o.format, "text (default) or json", "FORMAT"},
+        RS_SCOPE_ENTRIES(o.scope),
+        {"steps", 0, 0, G_OPTION_ARG_STRING, &o.scope.steps, "only these steps: 10-20", "LIST"},
+        {"fail-on", 0, 0, G_OPTION_ARG_STRING, &o.fail_on,
+         "exit 1 where a finding is of one of these kinds", "KIND,..."},
+        G_OPTION_ENTRY_NULL,
+    };
+    int status;
+    if (!rs_command_parse(self, entries, FALSE, &argc, &argv, &status))
+        return status;
+    if (argc < 2)
+        return rs_command_usage(self, "which run? Give a run folder, captures or an .sqlite file");
+    const RsReportFormat *format = rs_report_format_find(o.format ? o.format : "text");
+    if (!format)
+        return rs_command_usage(self, "no format '%s': text or json", o.format);
+    g_auto(GStrv) fail_on = o.fail_on ? g_strsplit(o.fail_on, ",", -1) : NULL;
+    const gchar *unknown = find_unknown(fail_on);
+    if (unknown)
+        return rs_command_usage(self, "no kind of finding is called '%s'", unknown);
+    return print_report(&o, format, argc, argv, fail_on);
+}

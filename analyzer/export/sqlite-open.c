@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sqlite-open.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "run.h"
+
+#define STEPS_BETWEEN_LOOKS 10000
+
+static int look_at_clock(void *data)
+{
+    return g_get_monotonic_time() > ((RsSqlite *)data)->until_us;
+}
+
+/* Belt and braces: besides being read-only, no statement may reach another file. */
+static int authorize(void *data, int action, const char *a, const char *b, const char *c,
+                     const char *d)
+{
+    return action == SQLITE_ATTACH || action == SQLITE_DETACH ? SQLITE_DENY : SQLITE_OK;
+}
+
+gboolean rs_sqlite_is_one(const gchar *path)
+{
+    char head[16] = "";
+    FILE *f = fopen(path, "rbe");
+    if (!f)
+        return FALSE;
+    gsize n = fread(head, 1, sizeof head, f);
+    fclose(f);
+    return n == sizeof head && memcmp(head, "SQLite format 3", sizeof head) == 0;
+}
+
+static void harden(RsSqlite *s)
+{
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
+    sqlite3_limit(s->db, SQLITE_LIMIT_ATTACHED, 0);
+    sqlite3_limit(s->db, SQLITE_LIMIT_LENGTH, 1 << 28);
+    sqlite3_set_authorizer(s->db, authorize, NULL);
+    sqlite3_progress_handler(s->db, STEPS_BETWEEN_LOOKS, look_at_clock, s);
+}
+
+gboolean rs_sqlite_open(RsSqlite *s, const gchar *path, gdouble limit_s, GError **error)
+{
+    *s = (RsSqlite){.until_us = g_get_monotonic_time() + (gint64)(limit_s * 1e6)};
+    if (!rs_sqlite_is_one(path)) {
+        g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE, "%s: not an SQLite file", path);
+        return FALSE;
+    }
+    int rc = sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL);
+    if (rc == SQLITE_OK) {
+        harden(s);
+        rc = sqlite3_exec(s->db, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL);
+    }
+    if (rc == SQLITE_OK)
+        return TRUE;
+    g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE, "%s: can't be read as SQLite: %s", path,
+                s->db ? sqlite3_errmsg(s->db) : sqlite3_errstr(rc));
+    rs_sqlite_close(s);
+    return FALSE;
+}
+
+void rs_sqlite_close(RsSqlite *s)
+{
+    sqlite3_close(s->db);
+    s->db = NULL;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report.h - results as something to read: one row of the table is one format.
+ *
+ * A format turns a model and its results into one text; nothing is printed here. Numbers come from
+ * the results alone, so that every format says the same. What JSON says is fixed by
+ * schemas/report.schema.json; what is unknown is null there and "-" in text, never NaN or 0.
+ */
+#ifndef RS_ANALYZER_REPORT_H
+#define RS_ANALYZER_REPORT_H
+
+#include "analysis.h"
+
+G_BEGIN_DECLS
+
+#define RS_REPORT_SCHEMA_VERSION 1
+
+typedef struct {
+    const RsModel *model;
+    const RsResults *results;
+    const gchar *name;    /* what the user called the run */
+    gboolean cut;         /* a scope was given: not all of the run is in it */
+} RsReport;
+
+typedef struct {
+    const gchar *name;
+    gchar *(*write)(const RsReport *report); /* returned: free it */
+} RsReportFormat;
+
+extern const RsReportFormat rs_report_formats[]; /* ends with a NULL name */
+const RsReportFormat *rs_report_format_find(const gchar *name);
+
+gchar *rs_report_json(const RsReport *report);
+gchar *rs_report_text(const RsReport *report);
+
+/* POP's efficiencies from the breakdown of the run (definitions.md section 4), on computing time;
+ * NAN where nothing computed. parallel = load_balance x communication. */
+typedef struct {
+    gdouble parallel, load_balance, communication;
+} RsPop;
+RsPop rs_report_pop(const RsResults *results);
+
+/* The run's NCCL was the stand-in of samples/hostnccl. */
+gboolean rs_report_is_standin(const RsModel *model);
+const gchar *rs_api_name(guint8 api); /* "MPI", "NCCL", ... */
+const gchar *rs_operation_name(guint8 coll); /* "allreduce", ...; "none" */
+
+G_END_DECLS
+#endif

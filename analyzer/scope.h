@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * scope.h - "--from 1.5 --to 3 --ranks 0-3,8 --steps 10-20": the part of a run a command is about.
+ */
+#ifndef RS_ANALYZER_SCOPE_H
+#define RS_ANALYZER_SCOPE_H
+
+#include "analysis.h"
+#include "run.h"
+
+G_BEGIN_DECLS
+
+/* As options give it; the strings are GOption's. */
+typedef struct {
+    gdouble from_s, to_s;
+    gchar *ranks, *steps;
+} RsScopeOptions;
+
+/* Rows for a command's GOptionEntry array. */
+#define RS_SCOPE_ENTRIES(options)                                                                  \
+    {"from", 0, 0, G_OPTION_ARG_DOUBLE, &(options).from_s, "from this second of the run", "S"},    \
+        {"to", 0, 0, G_OPTION_ARG_DOUBLE, &(options).to_s, "up to this second", "S"},              \
+        {"ranks", 0, 0, G_OPTION_ARG_STRING, &(options).ranks, "only these ranks: 0-3,8", "LIST"}
+
+/* Checks the options against the model and fills the scope. Release it either way. */
+gboolean rs_scope_init(RsScope *scope, const RsScopeOptions *options, const RsModel *model,
+                       GError **error);
+void rs_scope_release(RsScope *scope);
+
+G_END_DECLS
+#endif
