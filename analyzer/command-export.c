@@ -75,8 +75,9 @@ int rs_command_export(const RsCommand *self, int argc, char **argv)
     if (!format)
         return rs_command_usage(self, "no format '%s': chrome, sqlite or csv", o.format);
     if (!parse_kinds(o.kinds, &kinds))
-        return rs_command_usage(self, "--kinds %s: call, device, range, span, mark, counter, lost "
-                                      "or io, with commas",
+        return rs_command_usage(self,
+                                "--kinds %s: call, device, range, span, mark, counter, lost "
+                                "or io, with commas",
                                 o.kinds);
     return export_run(&o, format, kinds, argc, argv);
 }

@@ -36,10 +36,10 @@ static void put_json_cell(GString *out, sqlite3_stmt *st, int i)
         g_string_append_printf(out, "%lld", (long long)sqlite3_column_int64(st, i));
         break;
     case SQLITE_FLOAT:
-        g_string_append(out, isfinite(sqlite3_column_double(st, i))
-                                 ? g_ascii_dtostr(number, sizeof number,
-                                                  sqlite3_column_double(st, i))
-                                 : "null");
+        g_string_append(out,
+                        isfinite(sqlite3_column_double(st, i))
+                            ? g_ascii_dtostr(number, sizeof number, sqlite3_column_double(st, i))
+                            : "null");
         break;
     case SQLITE_NULL:
         g_string_append(out, "null");
@@ -120,8 +120,8 @@ static int print_table(Answer *a)
         for (int i = 0; i < n; i++) {
             int type = sqlite3_column_type(a->st, i);
             number[i] = number[i] && type != SQLITE_TEXT && type != SQLITE_BLOB;
-            g_ptr_array_add(cells, rs_escape_dup_text(
-                                       (const gchar *)sqlite3_column_text(a->st, i)));
+            g_ptr_array_add(cells,
+                            rs_escape_dup_text((const gchar *)sqlite3_column_text(a->st, i)));
         }
     for (guint i = 0; i < cells->len; i++) {
         guint w = rs_text_width(g_ptr_array_index(cells, i));
@@ -153,8 +153,8 @@ static int answer(const RsCommand *self, RsSqlite *s, const gchar *sql, const Op
              : strcmp(format, "csv") == 0 ? print_csv(&a)
                                           : print_table(&a);
         if (rc == SQLITE_INTERRUPT)
-            status = rs_command_usage(self, "stopped after %.0f s: --timeout gives it more",
-                                      o->timeout_s);
+            status =
+                rs_command_usage(self, "stopped after %g s: --timeout gives it more", o->timeout_s);
         else if (rc != SQLITE_DONE)
             status = rs_command_usage(self, "%s", sqlite3_errmsg(s->db));
     }

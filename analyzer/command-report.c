@@ -14,15 +14,32 @@ typedef struct {
 } Options;
 
 static const gchar *const kinds[] = {
-    "straggler",        "slow-link",         "slow-host",
-    "packet-loss",      "jitter",            "load-imbalance",
-    "cpu-contention",   "small-messages",    "poor-overlap",
-    "wrong-algorithm",  "runtime-settings",  "data-loading",
-    "checkpoint-stall", "launch-delay",      "late-sender",
-    "pipeline-bubble",  "communication-slows-compute", "mismatched-collective",
-    "missing-rank",     "deadlock-cycle",    "order-divergence",
-    "result-divergence", "version-mismatch", "unobserved-communication",
-    "clock-untrusted",  "incomplete-data",
+    "straggler",
+    "slow-link",
+    "slow-host",
+    "packet-loss",
+    "jitter",
+    "load-imbalance",
+    "cpu-contention",
+    "small-messages",
+    "poor-overlap",
+    "wrong-algorithm",
+    "runtime-settings",
+    "data-loading",
+    "checkpoint-stall",
+    "launch-delay",
+    "late-sender",
+    "pipeline-bubble",
+    "communication-slows-compute",
+    "mismatched-collective",
+    "missing-rank",
+    "deadlock-cycle",
+    "order-divergence",
+    "result-divergence",
+    "version-mismatch",
+    "unobserved-communication",
+    "clock-untrusted",
+    "incomplete-data",
 };
 
 /* NULL where all are kinds, else the one that is not. */
@@ -66,8 +83,7 @@ static int print_report(const Options *o, const RsReportFormat *format, int argc
     rs_scope_release(&scope);
     g_autofree gchar *text = format->write(&report);
     if (fputs(text, stdout) == EOF || fflush(stdout) == EOF) {
-        g_set_error(&error, RS_ERROR, RS_ERROR_IO, "can't write the report: %s",
-                    g_strerror(errno));
+        g_set_error(&error, RS_ERROR, RS_ERROR_IO, "can't write the report: %s", g_strerror(errno));
         return rs_command_fail(error);
     }
     return fail_on && found_any(results, fail_on) ? 1 : 0;

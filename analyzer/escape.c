@@ -76,8 +76,9 @@ void rs_escape_json(GString *out, const gchar *text)
 {
     g_string_append_c(out, '"');
     for (const gchar *p = text; p && *p;) {
-        gsize plain = strcspn(p, "\"\\\x01\x02\x03\x04\x05\x06\x07\x08\t\n\x0b\x0c\r\x0e\x0f\x10\x11"
-                                 "\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f\x7f");
+        gsize plain =
+            strcspn(p, "\"\\\x01\x02\x03\x04\x05\x06\x07\x08\t\n\x0b\x0c\r\x0e\x0f\x10\x11"
+                       "\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f\x7f");
         gsize ascii = 0;
         while (ascii < plain && !(p[ascii] & 0x80))
             ascii++;

@@ -31,8 +31,7 @@ static void cut_init(Cut *c, const RsModel *m, const RsScope *scope, guint kinds
     c->by_step = scope->steps != NULL;
     c->step_in = g_new0(guint8, m->steps->len + 1);
     for (guint i = 0; c->by_step && i < m->steps->len; i++)
-        c->step_in[i] =
-            in_list(scope->steps, (gint32)g_array_index(m->steps, RsStep, i).number);
+        c->step_in[i] = in_list(scope->steps, (gint32)g_array_index(m->steps, RsStep, i).number);
     c->new_of = g_new(guint32, (gsize)m->events.n + 1);
 }
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * export-chrome.c - Chrome trace JSON (definitions.md section 9), for chrome://tracing and Perfetto.
+ * export-chrome.c - Chrome trace JSON (definitions.md section 9), for chrome://tracing and
+ * Perfetto.
  *
  * Object form, strict JSON. One X slice an event, one process a rank, one thread a lane (lanes.h).
- * What a signature says is written once into a fragment; an event adds times and its own few fields.
- * Arrows: a message from its send to the call that had it; a collective from the last arriver to
- * each other member, above 16 members along the ring, as an arrow each would hide everything.
+ * What a signature says is written once into a fragment; an event adds times and its own few
+ * fields. Arrows: a message from its send to the call that had it; a collective from the last
+ * arriver to each other member, above 16 members along the ring, as an arrow each would hide
+ * everything.
  */
 #include <math.h>
 #include <string.h>
@@ -49,7 +51,7 @@ static const gchar *category(const RsSig *s)
     default:
         break;
     }
-    static const gchar *const api[RS_API_COUNT] = {"call", "mpi", "nccl", "nvtx",
+    static const gchar *const api[RS_API_COUNT] = {"call", "mpi",  "nccl", "nvtx",
                                                    "cuda", "gloo", "io"};
     return s->api < RS_API_COUNT ? api[s->api] : "call";
 }
@@ -75,8 +77,7 @@ static void add_call_args(const RsModel *m, GString *f, const RsSig *s)
         const RsComm *c = &g_array_index(m->comms, RsComm, s->comm);
         add_key(f, "communicator");
         g_autofree gchar *name =
-            c->name ? NULL
-                    : g_strdup_printf("0x%" G_GINT64_MODIFIER "x", c->identity);
+            c->name ? NULL : g_strdup_printf("0x%" G_GINT64_MODIFIER "x", c->identity);
         rs_escape_json(f, name ? name : rs_model_str(m, c->name));
     }
     if (s->klass == RS_CLASS_OTHER || s->klass == RS_CLASS_ENV || s->klass == RS_CLASS_GROUP)
@@ -93,8 +94,8 @@ static void add_call_args(const RsModel *m, GString *f, const RsSig *s)
         add_key(f, s->coll != RS_COLL_NONE ? "root" : "peer");
         g_string_append_printf(f, "%d", s->peer);
     }
-    if (s->klass == RS_CLASS_SEND || s->klass == RS_CLASS_RECV ||
-        s->klass == RS_CLASS_SEND_START || s->klass == RS_CLASS_RECV_START) {
+    if (s->klass == RS_CLASS_SEND || s->klass == RS_CLASS_RECV || s->klass == RS_CLASS_SEND_START ||
+        s->klass == RS_CLASS_RECV_START) {
         add_key(f, "tag");
         g_string_append_printf(f, "%d", s->tag);
     }
@@ -288,8 +289,7 @@ static void put_instance_arrows(Writer *w, const RsInstance *inst)
         return;
     guint32 from = g_array_index(m->member_events, guint32, inst->first_member + last);
     for (guint32 i = 1; i < n; i++) {
-        guint32 e =
-            g_array_index(m->member_events, guint32, inst->first_member + (last + i) % n);
+        guint32 e = g_array_index(m->member_events, guint32, inst->first_member + (last + i) % n);
         if (e == RS_NONE)
             continue;
         guint32 to = landing(m, e);
@@ -376,8 +376,8 @@ static void put_other_data(Writer *w)
     rs_stream_put(w->s, ",\"dropped_events\":");
     rs_stream_put_u64(w->s, m->dropped);
     rs_stream_put(w->s, m->incomplete ? ",\"incomplete\":true" : ",\"incomplete\":false");
-    rs_stream_put(w->s, rs_report_is_standin(m) ? ",\"nccl_standin\":true"
-                                                : ",\"nccl_standin\":false");
+    rs_stream_put(w->s,
+                  rs_report_is_standin(m) ? ",\"nccl_standin\":true" : ",\"nccl_standin\":false");
     rs_stream_put(w->s, "}}\n");
 }
 

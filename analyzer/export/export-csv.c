@@ -56,8 +56,9 @@ static void put_line(RsStream *s, const RsModel *m, guint32 i, const gchar *trac
     rs_stream_put(s, ",");
     if (m->events.flags[i] & RS_FLAG_SEQ)
         rs_stream_put_u64(s, m->events.seq[i]);
-    rs_stream_put(s, m->events.flags[i] & RS_FLAG_OPEN ? ",unfinished\n"
-                     : m->events.flags[i] & RS_FLAG_FAILED ? ",failed\n" : ",\n");
+    rs_stream_put(s, m->events.flags[i] & RS_FLAG_OPEN     ? ",unfinished\n"
+                     : m->events.flags[i] & RS_FLAG_FAILED ? ",failed\n"
+                                                           : ",\n");
 }
 
 gboolean rs_export_csv(const RsExport *x, const gchar *path, GError **error)

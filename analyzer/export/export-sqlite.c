@@ -77,8 +77,8 @@ static void bind_one(Db *d, int column, char type, va_list *args)
     default:
         i = va_arg(*args, gint64);
         gboolean null = (type == 'x' && i == RS_NONE) || (type == 'n' && i < 0);
-        check(d, null ? sqlite3_bind_null(d->stmt, column)
-                      : sqlite3_bind_int64(d->stmt, column, i));
+        check(d,
+              null ? sqlite3_bind_null(d->stmt, column) : sqlite3_bind_int64(d->stmt, column, i));
     }
 }
 
@@ -112,9 +112,9 @@ static void fill_enums(Db *d)
     static const gchar *const kinds[] = {"call", "device",  "range", "span",
                                          "mark", "counter", "lost",  "io"};
     static const gchar *const classes[RS_CLASS_COUNT] = {
-        "other",     "collective", "collective start", "send",          "send start",
-        "recv",      "recv start", "sendrecv",         "probe",         "complete",
-        "communicator", "group",   "environment"};
+        "other",        "collective", "collective start", "send",  "send start",
+        "recv",         "recv start", "sendrecv",         "probe", "complete",
+        "communicator", "group",      "environment"};
     static const gchar *const apis[RS_API_COUNT] = {"none", "MPI",  "NCCL", "NVTX",
                                                     "CUDA", "Gloo", "I/O"};
     fill_enum(d, "enum_kind", kinds, G_N_ELEMENTS(kinds));
@@ -352,9 +352,9 @@ static void fill_metrics(Db *d, const RsResults *r)
     for (guint i = 0; i < r->collectives->len; i++) {
         const RsCollMetric *c = &g_array_index(r->collectives, RsCollMetric, i);
         row(d, I(c->coll), I(c->api), I(c->device), I(c->size_class), I(c->count), I(c->timed),
-            I(c->sampled), I(c->bytes), c->call_ns_median, c->wait_ns_median,
-            c->transfer_ns_median, c->wait_ns_sum, c->transfer_ns_sum, c->algbw_call,
-            c->algbw_transfer, c->busbw_call, c->busbw_transfer);
+            I(c->sampled), I(c->bytes), c->call_ns_median, c->wait_ns_median, c->transfer_ns_median,
+            c->wait_ns_sum, c->transfer_ns_sum, c->algbw_call, c->algbw_transfer, c->busbw_call,
+            c->busbw_transfer);
     }
     fill(d, "link_metrics", "iiiiiiidd");
     for (guint i = 0; i < r->links->len; i++) {

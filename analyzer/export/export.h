@@ -16,8 +16,9 @@ G_BEGIN_DECLS
 
 typedef struct {
     const RsModel *model;
-    const RsResults *results; /* NULL: SQLite's result tables stay empty; chrome and csv need none */
-    RsProgress progress;      /* may be NULL */
+    const RsResults
+        *results;        /* NULL: SQLite's result tables stay empty; chrome and csv need none */
+    RsProgress progress; /* may be NULL */
     gpointer data;
 } RsExport;
 
@@ -33,9 +34,9 @@ gboolean rs_export_chrome(const RsExport *what, const gchar *path, GError **erro
 gboolean rs_export_sqlite(const RsExport *what, const gchar *path, GError **error);
 gboolean rs_export_csv(const RsExport *what, const gchar *path, GError **error);
 
-/* A model of what lies in the scope: events that overlap its time, of its ranks, and of `kinds` (bits
- * 1 << RsKind, 0 all); collectives and messages lose the members that are not in it. Times stay those
- * of the run, and so do instances' arrivals. Returned: free with rs_model_free. */
+/* A model of what lies in the scope: events that overlap its time, of its ranks, and of `kinds`
+ * (bits 1 << RsKind, 0 all); collectives and messages lose the members that are not in it. Times
+ * stay those of the run, and so do instances' arrivals. Returned: free with rs_model_free. */
 RsModel *rs_model_cut(const RsModel *model, const RsScope *scope, guint kinds);
 
 G_END_DECLS

@@ -3,8 +3,8 @@
  * lanes.h - lays the events of each track into lanes in which slices nest and never half overlap.
  *
  * Viewers that draw a thread as a stack lose slices that overlap without nesting. Calls, ranges and
- * device work of a track go to its first lane as long as they nest there; what does not gets the next
- * lane that holds it. Spans (start/end ranges) overlap by nature and have lanes of their own.
+ * device work of a track go to its first lane as long as they nest there; what does not gets the
+ * next lane that holds it. Spans (start/end ranges) overlap by nature and have lanes of their own.
  * Lanes of one rank are numbered from 1, track by track.
  */
 #ifndef RS_EXPORT_LANES_H

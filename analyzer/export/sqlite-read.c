@@ -8,8 +8,8 @@
 #include "sqlite-open.h"
 #include "trace-sql.h"
 
-#define LIMIT_S     600.0
-#define PRODUCT_MAX (1u << 27) /* of rows that a small file may claim */
+#define LIMIT_S           600.0
+#define PRODUCT_MAX       (1u << 27) /* of rows that a small file may claim */
 #define MEMBERS_PER_EVENT 4096
 
 typedef struct {
@@ -121,8 +121,10 @@ static RsStr string(Reader *r, int column)
 static void read_run(Reader *r)
 {
     RsModel *m = r->m;
-    begin(r, "run", "world_size, base_unix_ns, duration_ns, clock_method, clock_uncertainty_ns,"
-                    "clock_trusted, step_source, incomplete, dropped_events", NULL);
+    begin(r, "run",
+          "world_size, base_unix_ns, duration_ns, clock_method, clock_uncertainty_ns,"
+          "clock_trusted, step_source, incomplete, dropped_events",
+          NULL);
     if (!next(r)) {
         fail(r, "damaged: table run is empty");
         return;
@@ -179,8 +181,10 @@ static void read_places(Reader *r)
 static void read_ranks(Reader *r)
 {
     RsModel *m = r->m;
-    begin(r, "ranks", "id, rank, host_id, domain_id, pid, program_id, path_id, note_id, first_ns,"
-                      "last_ns, events, dropped, ended, missing, open_event_id", "id");
+    begin(r, "ranks",
+          "id, rank, host_id, domain_id, pid, program_id, path_id, note_id, first_ns,"
+          "last_ns, events, dropped, ended, missing, open_event_id",
+          "id");
     while (next(r)) {
         check_id(r);
         RsRank k = {.rank = (gint32)integer(r, 1, -1, G_MAXINT32)};
@@ -254,9 +258,11 @@ static void read_comms(Reader *r)
 static void read_signatures(Reader *r)
 {
     RsModel *m = r->m;
-    begin(r, "signatures", "id, kind, class, collective, api, op, member, name_id, datatype_id,"
-                           "reduction_id, communicator_id, peer, tag, range_domain_id,"
-                           "range_category_id, color, count, bytes", "id");
+    begin(r, "signatures",
+          "id, kind, class, collective, api, op, member, name_id, datatype_id,"
+          "reduction_id, communicator_id, peer, tag, range_domain_id,"
+          "range_category_id, color, count, bytes",
+          "id");
     while (next(r)) {
         check_id(r);
         RsSig s = {.kind = (guint8)integer(r, 1, 0, RS_KIND_IO)};
@@ -328,8 +334,10 @@ static void read_events(Reader *r, RsProgress progress, gpointer data)
     grow(&m->events, (guint32)room);
     guint32 track = 0;
     gint64 last_start = 0;
-    begin(r, "events", "id, track_id, signature_id, start_ns, end_ns, flags, depth, seq,"
-                       "link_event_id", "id");
+    begin(r, "events",
+          "id, track_id, signature_id, start_ns, end_ns, flags, depth, seq,"
+          "link_event_id",
+          "id");
     while (next(r)) {
         check_id(r);
         if (m->events.n + 2 >= room) {
@@ -372,9 +380,11 @@ static guint32 add_members(Reader *r, guint32 n)
 static void read_instances(Reader *r)
 {
     RsModel *m = r->m;
-    begin(r, "instances", "id, communicator_id, seq, signature_id, present, first_arrival_ns,"
-                          "last_arrival_ns, last_end_ns, last_rank_id, step_id, complete, timed,"
-                          "warmup, mismatched", "id");
+    begin(r, "instances",
+          "id, communicator_id, seq, signature_id, present, first_arrival_ns,"
+          "last_arrival_ns, last_end_ns, last_rank_id, step_id, complete, timed,"
+          "warmup, mismatched",
+          "id");
     while (next(r)) {
         check_id(r);
         RsInstance o = {.comm = index_in(r, 1, m->comms->len)};
@@ -411,8 +421,10 @@ static void read_instances(Reader *r)
 static void read_rendezvous(Reader *r)
 {
     RsModel *m = r->m;
-    begin(r, "rendezvous", "id, name_id, occurrence, present, first_arrival_ns, last_arrival_ns,"
-                           "last_end_ns, last_rank_id, step_id", "id");
+    begin(r, "rendezvous",
+          "id, name_id, occurrence, present, first_arrival_ns, last_arrival_ns,"
+          "last_end_ns, last_rank_id, step_id",
+          "id");
     while (next(r)) {
         check_id(r);
         RsRendezvous o = {.name = string(r, 1)};
@@ -441,8 +453,10 @@ static void read_rendezvous(Reader *r)
 static void read_messages(Reader *r)
 {
     RsModel *m = r->m;
-    begin(r, "messages", "id, send_event_id, recv_event_id, src_rank_id, dst_rank_id, bytes,"
-                         "both_ns, end_ns, step_id, timed", "id");
+    begin(r, "messages",
+          "id, send_event_id, recv_event_id, src_rank_id, dst_rank_id, bytes,"
+          "both_ns, end_ns, step_id, timed",
+          "id");
     while (next(r)) {
         check_id(r);
         RsMessage o = {.send = index_or_none(r, 1, m->events.n)};
@@ -513,7 +527,8 @@ static void check_origin(Reader *r)
     if (version > RS_TRACE_SQL_VERSION || version < 1) {
         r->failed = TRUE;
         g_set_error(r->error, RS_ERROR, RS_ERROR_UNREADABLE,
-                    "%s: of schema version %" G_GINT64_FORMAT ", this Ringscope reads up to %d; use "
+                    "%s: of schema version %" G_GINT64_FORMAT
+                    ", this Ringscope reads up to %d; use "
                     "a newer one",
                     r->path, version, RS_TRACE_SQL_VERSION);
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sqlite-read.h - a model from a file that rs_export_sqlite wrote: the same one, so the same report.
+ * sqlite-read.h - a model from a file that rs_export_sqlite wrote: the same one, so the same
+ * report.
  *
  * The file may be anybody's (sqlite-open.h): every number that is an index is checked before it
  * becomes one. An SQLite file of something else is an error that says so.

@@ -10,7 +10,8 @@
 #define COLUMNS  96
 #define ROWS_MAX 32
 
-/* One paragraph, its lines no longer than COLUMNS, the first led by `lead`, the others by spaces. */
+/* One paragraph, its lines no longer than COLUMNS, the first led by `lead`, the others by spaces.
+ */
 static void wrap(GString *out, const gchar *lead, const gchar *text)
 {
     g_autofree gchar *plain = rs_escape_dup_text(text);
@@ -118,7 +119,8 @@ static void write_finding(GString *out, guint number, const RsFinding *f)
     g_autofree gchar *lead = g_strdup_printf("%3u. ", number);
     wrap_printf(out, lead, "[%s] %s: %s", f->severity, f->kind, f->title);
     if (f->cost_s > 0)
-        wrap_printf(out, "     ", "cost %.3f s (%.1f %% of the run), confidence %.2f, between %.3f s "
+        wrap_printf(out, "     ",
+                    "cost %.3f s (%.1f %% of the run), confidence %.2f, between %.3f s "
                     "and %.3f s",
                     f->cost_s, f->cost_percent, f->confidence, f->t_start_s, f->t_end_s);
     for (guint i = 0; i < f->evidence->len; i++)
@@ -175,8 +177,9 @@ static void write_breakdown(GString *out, const RsReport *r)
 {
     g_string_append(out, "Where the time went, per rank (% of the wall time; hidden is part of "
                          "compute)\n\n");
-    g_string_append(out, "  rank  host               wall s  compute  exposed     wait      I/O     "
-                         "idle   hidden\n");
+    g_string_append(out,
+                    "  rank  host               wall s  compute  exposed     wait      I/O     "
+                    "idle   hidden\n");
     guint rows = 0;
     for (guint i = 0; i < r->results->breakdown->len; i++) {
         const RsBreakdown *b = &g_array_index(r->results->breakdown, RsBreakdown, i);

@@ -18,8 +18,8 @@ G_BEGIN_DECLS
 typedef struct {
     const RsModel *model;
     const RsResults *results;
-    const gchar *name;    /* what the user called the run */
-    gboolean cut;         /* a scope was given: not all of the run is in it */
+    const gchar *name; /* what the user called the run */
+    gboolean cut;      /* a scope was given: not all of the run is in it */
 } RsReport;
 
 typedef struct {
@@ -42,7 +42,7 @@ RsPop rs_report_pop(const RsResults *results);
 
 /* The run's NCCL was the stand-in of samples/hostnccl. */
 gboolean rs_report_is_standin(const RsModel *model);
-const gchar *rs_api_name(guint8 api); /* "MPI", "NCCL", ... */
+const gchar *rs_api_name(guint8 api);        /* "MPI", "NCCL", ... */
 const gchar *rs_operation_name(guint8 coll); /* "allreduce", ...; "none" */
 
 G_END_DECLS
