@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * runtime-check CASE - one rank of a test of the runtime; exit 1 and a line where a result is
+ * wrong.
+ *
+ * Inputs are integers that encode rank, tensor and index, exact in both types; the expected result
+ * is computed here, one rank after the other. Every rank hands its tensors over in another order.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "rt.h"
+
+#define CHECK(condition, ...)                                                                      \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "rank %d: %s: ", rt_rank(), #condition);                               \
+            fprintf(stderr, __VA_ARGS__);                                                          \
+            fprintf(stderr, " (%s)\n", rt_error());                                                \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+/* Counts that don't divide by anything, that do, none, one, and one longer than a small threshold.
+ */
+static const uint64_t counts[] = {1, 7, 64, 0, 1000, 4099, 3, 16, 12, 65537, 2, 240};
+enum { TENSORS = sizeof counts / sizeof *counts, ROUNDS = 3 };
+
+static int value(int rank, int tensor, uint64_t index, int round)
+{
+    return (rank + 1) * 7 + tensor * 131 + (int)(index % 1009) * 3 + round * 1000 -
+           (int)(index % 5) * 500;
+}
+
+static int expected(int tensor, uint64_t index, int round, enum rt_op op)
+{
+    int result = value(0, tensor, index, round);
+    for (int r = 1; r < rt_size(); r++) {
+        int v = value(r, tensor, index, round);
+        if (op == RT_SUM || op == RT_AVG)
+            result += v;
+        else
+            result = op == RT_MAX ? (v > result ? v : result) : v < result ? v : result;
+    }
+    return op == RT_AVG ? result / rt_size() : result; /* as C divides: toward zero */
+}
+
+struct tensor {
+    char name[64];
+    uint64_t count;
+    enum rt_type type;
+    enum rt_op op;
+    void *in, *out;
+    int handle;
+};
+
+static double element(const struct tensor *t, uint64_t i)
+{
+    return t->type == RT_FLOAT32 ? (double)((float *)t->out)[i] : ((int32_t *)t->out)[i];
+}
+
+static void prepare(struct tensor *t, int tensor, int round)
+{
+    static const enum rt_op ops[] = {RT_SUM, RT_MAX, RT_SUM, RT_MIN, RT_SUM, RT_AVG};
+    snprintf(t->name, sizeof t->name, "tensor.%d", tensor);
+    t->count = counts[tensor];
+    t->op = ops[tensor % 6];
+    t->type = tensor % 2 || t->op == RT_AVG ? RT_INT32 : RT_FLOAT32;
+    t->in = malloc(t->count * 4 + 1);
+    t->out = tensor % 3 == 2 ? t->in : malloc(t->count * 4 + 1); /* some in place */
+    for (uint64_t i = 0; i < t->count; i++) {
+        int v = value(rt_rank(), tensor, i, round);
+        if (t->type == RT_FLOAT32)
+            ((float *)t->in)[i] = (float)v;
+        else
+            ((int32_t *)t->in)[i] = v;
+    }
+}
+
+static void verify(struct tensor *t, int tensor, int round)
+{
+    for (uint64_t i = 0; i < t->count; i++)
+        CHECK(element(t, i) == expected(tensor, i, round, t->op), "%s[%llu] is %.9g, expected %d",
+              t->name, (unsigned long long)i, element(t, i), expected(tensor, i, round, t->op));
+    if (t->out != t->in)
+        free(t->out);
+    free(t->in);
+}
+
+/* Every rank begins elsewhere and goes on by another stride. */
+static int place(int i)
+{
+    static const int strides[] = {1, 5, 7, 11};
+    return (rt_rank() * 3 + i * strides[rt_rank() % 4]) % TENSORS;
+}
+
+static void check_allreduce(void)
+{
+    for (int round = 0; round < ROUNDS; round++) {
+        struct tensor tensors[TENSORS];
+        for (int t = 0; t < TENSORS; t++)
+            prepare(&tensors[t], t, round);
+        for (int i = 0; i < TENSORS; i++) {
+            struct tensor *t = &tensors[place(i)];
+            t->handle = rt_allreduce_async(t->name, t->in, t->out, t->count, t->type, t->op, 1, 1);
+            CHECK(t->handle >= 0, "%s", t->name);
+        }
+        for (int t = 0; t < TENSORS; t++) {
+            CHECK(rt_wait(tensors[t].handle) == 0, "%s", tensors[t].name);
+            verify(&tensors[t], t, round);
+        }
+    }
+}
+
+static void check_scales(void)
+{
+    float in[5], out[5];
+    for (int i = 0; i < 5; i++)
+        in[i] = (float)(4 * value(rt_rank(), 0, (uint64_t)i, 0));
+    int handle = rt_allreduce_async("scaled", in, out, 5, RT_FLOAT32, RT_SUM, 0.25, 2);
+    CHECK(rt_wait(handle) == 0, "scaled");
+    for (int i = 0; i < 5; i++)
+        CHECK(out[i] == 2 * expected(0, (uint64_t)i, 0, RT_SUM), "scaled[%d] is %.9g", i, out[i]);
+}
+
+static void check_broadcast(void)
+{
+    enum { LONG = 300007 };
+    int32_t *data[4], small[3];
+    struct rt_parameter parameters[4];
+    static const char *const names[] = {"p0", "p1", "p2", "p3"};
+    for (int root = 0; root < rt_size(); root++) {
+        for (int p = 0; p < 4; p++) {
+            data[p] = malloc(LONG * sizeof **data);
+            for (uint64_t i = 0; i < LONG; i++)
+                data[p][i] = value(rt_rank(), p, i, root);
+            int other = (p + rt_rank()) % 4;
+            parameters[other] = (struct rt_parameter){
+                names[p], data[p], p == 1 ? 0 : LONG - (uint64_t)p * 1001, RT_INT32};
+        }
+        CHECK(rt_broadcast_parameters(parameters, 4, root) == 0, "root %d", root);
+        for (int p = 0; p < 4; p++) {
+            uint64_t given = p == 1 ? 0 : LONG - (uint64_t)p * 1001;
+            for (uint64_t i = 0; i < LONG; i++) {
+                int want = value(i < given ? root : rt_rank(), p, i, root);
+                CHECK(data[p][i] == want, "p%d[%llu] is %d, expected %d", p, (unsigned long long)i,
+                      data[p][i], want);
+            }
+            free(data[p]);
+        }
+    }
+    small[0] = 1;
+    CHECK(rt_broadcast_async("x", small, 1, RT_INT32, rt_size()) == -EINVAL, "no such root");
+}
+
+/* Nobody passes before the last has come: each leaves a file before, and sees all files after. */
+static void check_barrier(void)
+{
+    const char *folder = getenv("RUNTIME_CHECK_DIR");
+    char path[4096];
+    CHECK(folder, "RUNTIME_CHECK_DIR is not set");
+    for (int i = 0; i < 5; i++) {
+        snprintf(path, sizeof path, "%s/%d-%d", folder, i, rt_rank());
+        FILE *mark = fopen(path, "w");
+        CHECK(mark && fclose(mark) == 0, "%s", path);
+        int handle = rt_barrier_async();
+        CHECK(handle >= 0 && rt_wait(handle) == 0, "barrier %d", i);
+        for (int r = 0; r < rt_size(); r++) {
+            snprintf(path, sizeof path, "%s/%d-%d", folder, i, r);
+            CHECK(access(path, F_OK) == 0, "rank %d has not come to barrier %d", r, i);
+        }
+    }
+}
+
+static void check_mismatch(void)
+{
+    float data[8] = {0};
+    int32_t words[8] = {0};
+    int last = rt_rank() == rt_size() - 1;
+    char want[64];
+
+    int handle = rt_allreduce_async("count", data, data, last ? 5 : 4, RT_FLOAT32, RT_SUM, 1, 1);
+    CHECK(rt_wait(handle) == -EINVAL, "count");
+    snprintf(want, sizeof want, "rank 0 4, ");
+    CHECK(strstr(rt_error(), "tensor count; count: ") && strstr(rt_error(), want), "text");
+    snprintf(want, sizeof want, "rank %d 5", rt_size() - 1);
+    CHECK(strstr(rt_error(), want), "text");
+
+    handle = last ? rt_allreduce_async("type", words, words, 4, RT_INT32, RT_SUM, 1, 1)
+                  : rt_allreduce_async("type", data, data, 4, RT_FLOAT32, RT_SUM, 1, 1);
+    CHECK(rt_wait(handle) == -EINVAL && strstr(rt_error(), "rank 0 float32"), "type");
+
+    handle = rt_allreduce_async("op", data, data, 4, RT_FLOAT32, last ? RT_MAX : RT_SUM, 1, 1);
+    CHECK(rt_wait(handle) == -EINVAL && strstr(rt_error(), "reduction: rank 0 sum"), "op");
+
+    handle = rt_broadcast_async("root", data, 4, RT_FLOAT32, last);
+    CHECK(rt_wait(handle) == -EINVAL && strstr(rt_error(), "root: rank 0 0"), "root");
+
+    /* the runtime still works, and the name can be used again */
+    words[0] = rt_rank();
+    handle = rt_allreduce_async("count", words, words, 1, RT_INT32, RT_SUM, 1, 1);
+    CHECK(rt_wait(handle) == 0, "after a mismatch");
+    CHECK(words[0] == rt_size() * (rt_size() - 1) / 2, "sum %d", words[0]);
+}
+
+static void check_names(void)
+{
+    float data[2] = {0};
+    char longest[RT_NAME_MAX + 2];
+    memset(longest, 'n', sizeof longest - 1);
+    longest[RT_NAME_MAX + 1] = 0;
+    CHECK(rt_allreduce_async(longest, data, data, 2, RT_FLOAT32, RT_SUM, 1, 1) == -EINVAL, "long");
+    CHECK(rt_allreduce_async("", data, data, 2, RT_FLOAT32, RT_SUM, 1, 1) == -EINVAL, "empty");
+    CHECK(rt_allreduce_async("rt.x", data, data, 2, RT_FLOAT32, RT_SUM, 1, 1) == -EINVAL, "ours");
+    longest[RT_NAME_MAX] = 0;
+    int handle = rt_allreduce_async(longest, data, data, 2, RT_FLOAT32, RT_SUM, 1, 1);
+    CHECK(rt_wait(handle) == 0, "longest");
+    CHECK(rt_wait(handle) == -EINVAL && rt_poll(handle) == -EINVAL, "used handle");
+}
+
+/* Rank 0 leaves while the others wait for it: they are told, all can end. */
+static void check_leaving(void)
+{
+    float data[2] = {0};
+    if (rt_rank() == 0)
+        return;
+    int handle = rt_allreduce_async("orphan", data, data, 2, RT_FLOAT32, RT_SUM, 1, 1);
+    CHECK(rt_wait(handle) == -ESHUTDOWN, "orphan");
+    CHECK(strstr(rt_error(), "shut down without it: rank 0"), "text");
+}
+
+static void check_topology(void)
+{
+    const char *ranks = getenv("RT_HOST_RANKS");
+    CHECK(ranks && rt_local_size() == atoi(ranks), "local size %d", rt_local_size());
+    CHECK(rt_local_rank() < rt_local_size() && rt_cross_rank() < rt_cross_size(), "ranks");
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*check)(void);
+        int ranks; /* at least */
+    } cases[] = {
+        {"topology", check_topology, 1}, {"allreduce", check_allreduce, 1},
+        {"scales", check_scales, 1},     {"broadcast", check_broadcast, 1},
+        {"barrier", check_barrier, 1},   {"mismatch", check_mismatch, 2},
+        {"names", check_names, 1},       {"leaving", check_leaving, 2}, /* ends the run: the last */
+    };
+    if (rt_init() < 0) {
+        fprintf(stderr, "rt_init: %s\n", rt_error());
+        return 2;
+    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if ((argc < 2 || strcmp(argv[1], cases[i].name) == 0) && rt_size() >= cases[i].ranks)
+            cases[i].check();
+    int rank = rt_rank();
+    if (rt_shutdown() < 0 || rt_size() != -ESHUTDOWN) {
+        fprintf(stderr, "rank %d: rt_shutdown: %s\n", rank, rt_error());
+        return 1;
+    }
+    return 0;
+}

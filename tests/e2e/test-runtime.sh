@@ -1,0 +1,43 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The runtime's results against a serial sum, on 1 to 4 ranks and 1 to 3 hosts, also where hosts have
+# unequal numbers of ranks, with fusion and without, by NCCL inside hosts and by MPI alone.
+#   test-runtime.sh MPI TRAIN_FOLDER RUNTIME_CHECK
+set -eu
+mpi=$1 train=$2 check=$3
+. "$(dirname "$0")/logical-hosts.sh"
+on_hosts_or_skip "$mpi"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# RANKS HOSTS SETTING
+while read -r ranks hosts setting; do
+    echo "$ranks ranks on $hosts hosts, ${setting:-default settings}"
+    export RUNTIME_CHECK_DIR="$work/marks"
+    rm -rf "$RUNTIME_CHECK_DIR"
+    mkdir "$RUNTIME_CHECK_DIR"
+    # shellcheck disable=SC2086
+    (
+        [ -z "$setting" ] || export $setting
+        on_hosts "$mpi" "$ranks" "$hosts" "$train" "$check" </dev/null
+    )
+done <<EOF
+1 1
+2 1
+2 2 RT_FUSION_THRESHOLD=0
+3 2,1
+3 3 RT_FUSION_THRESHOLD=300
+4 1 RT_FUSION_THRESHOLD=5000
+4 2
+4 2 RT_FUSION_THRESHOLD=0
+4 2 RT_HIERARCHICAL_ALLREDUCE=0
+4 2 RT_ALLREDUCE=recursive-doubling
+4 1,3 RT_FUSION_THRESHOLD=300
+4 2,1,1 RT_CYCLE_TIME=0.1
+EOF
+
+refused() {
+    ! RT_CYCLE_TIME=fast on_hosts "$mpi" 1 1 "$train" "$check" >"$work/out" 2>&1 &&
+        grep -q "RT_CYCLE_TIME is 'fast', expected" "$work/out"
+}
+refused || { echo "a wrong setting was not refused:"; cat "$work/out"; exit 1; }
