@@ -19,14 +19,18 @@ static void find_open_events(RsModel *m)
 
 static void find_spans(RsModel *m)
 {
+    g_autofree guint8 *seen = g_new0(guint8, m->ranks->len + 1);
     for (guint t = 0; t < m->tracks->len; t++) {
         const RsTrack *track = &g_array_index(m->tracks, RsTrack, t);
         RsRank *r = rs_model_rank(m, track->rank);
+        if (track->n > 0 && !seen[track->rank]) {
+            seen[track->rank] = 1;
+            r->first_ns = m->events.start_ns[track->first];
+        }
         for (guint32 i = track->first; i < track->first + track->n; i++) {
-            gboolean none = r->first_ns == 0 && r->last_ns == 0;
             gint64 start = m->events.start_ns[i], end = m->events.end_ns[i];
-            r->first_ns = none ? start : MIN(r->first_ns, start);
-            r->last_ns = none ? end : MAX(r->last_ns, end);
+            r->first_ns = MIN(r->first_ns, start);
+            r->last_ns = MAX(r->last_ns, end);
         }
     }
     for (guint i = 0; i < m->ranks->len; i++)

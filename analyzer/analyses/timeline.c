@@ -228,9 +228,10 @@ static gboolean main_waits(const guint32 on[ON_COUNT], const Rules *r)
 {
     if (on[ON_CALL])
         return TRUE;
-    gboolean pending = on[ON_PENDING] || on[ON_DEVICE] || (!r->runtime && on[ON_BEHIND]);
+    gboolean pending = on[ON_PENDING] || on[ON_DEVICE];
     if (on[ON_WAITING])
-        return pending;
+        return pending || on[ON_BEHIND];
+    pending = pending || (!r->runtime && on[ON_BEHIND]); /* a runtime's thread always talks */
     return pending && r->phases && on[ON_STEP] && !on[ON_PHASE];
 }
 

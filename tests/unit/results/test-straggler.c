@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who is named late, who is not, and what it costs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <string.h>
+
+#include "analyses/analyses.h"
+#include "scene.h"
+#include "synthetic-run.h"
+
+/* Steps of compute and one allreduce; ends when the last has come, plus 60 us. */
+typedef struct {
+    guint n_ranks, n_steps;
+    gdouble compute_us, jitter_us; /* jitter: 0..jitter, drawn for each rank and step */
+    gdouble late_us[SCENE_RANKS_MAX];
+    guint every[SCENE_RANKS_MAX], phase[SCENE_RANKS_MAX]; /* late in steps i % every == phase */
+    gboolean negotiate; /* a tensor agreed on; the collective itself starts together */
+    gboolean unmarked;
+    guint seed;
+} Program;
+
+static gdouble work_of(const Program *p, GRand *rand, guint rank, guint step)
+{
+    guint every = MAX(p->every[rank], 1);
+    gdouble late = step % every == p->phase[rank] ? p->late_us[rank] : 0;
+    return p->compute_us + late + (p->jitter_us ? g_rand_double_range(rand, 0, p->jitter_us) : 0);
+}
+
+static void one_step(Scene *s, const Program *p, GRand *rand, guint step, gdouble *now)
+{
+    gdouble ready[SCENE_RANKS_MAX], last = 0;
+    for (guint r = 0; r < p->n_ranks; r++) {
+        ready[r] = *now + work_of(p, rand, r, step);
+        last = MAX(last, ready[r]);
+    }
+    gdouble end = last + 60;
+    for (guint r = 0; r < p->n_ranks; r++) {
+        if (!p->unmarked)
+            scene_range(s, r, "step", 0, *now, end + 1);
+        scene_range(s, r, "backward", 1, *now, ready[r]);
+        if (p->negotiate) {
+            scene_range(s, r, "synchronize", 1, ready[r], end + 0.5);
+            scene_negotiate(s, r, "gradient.w", ready[r], last + 5);
+            scene_collective(s, r, RS_COLL_ALLREDUCE, step, 4096, 1, last + 6, end);
+        } else {
+            scene_collective(s, r, RS_COLL_ALLREDUCE, step, 4096, 0, ready[r], end);
+        }
+    }
+    *now = end + 1;
+}
+
+static RsModel *run_program(const Program *p)
+{
+    Scene s;
+    gdouble now = 1;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(p->seed + 7);
+    scene_init(&s, p->n_ranks, 2);
+    for (guint i = 0; i < p->n_steps; i++)
+        one_step(&s, p, rand, i, &now);
+    return scene_finish(&s);
+}
+
+static const RsFinding *assert_only(const RsResults *r, gint32 rank)
+{
+    const RsFinding *f = scene_finding(r, "straggler", 0);
+    assert_non_null(f);
+    assert_null(scene_finding(r, "straggler", 1));
+    assert_int_equal(f->ranks->len, 1);
+    assert_int_equal(g_array_index(f->ranks, gint32, 0), rank);
+    return f;
+}
+
+/* The situation of cases/ranks/straggler-rank2: 10 steps, 4 ranks, rank 2 is 400 us late. */
+static void late_rank_is_named_with_its_cost(void **state)
+{
+    Program p = {.n_ranks = 4, .n_steps = 10, .compute_us = 100, .jitter_us = 9};
+    p.late_us[2] = 400;
+    g_autoptr(RsModel) m = run_program(&p);
+    g_autoptr(RsResults) r = rs_analyze(m, NULL);
+    const RsFinding *f = assert_only(r, 2);
+    assert_true(f->cost_s > 10 * 391e-6 && f->cost_s < 10 * 409e-6);
+    assert_true(f->confidence == 1);
+    assert_string_equal(f->severity, "high");
+    assert_string_equal(g_ptr_array_index(f->hosts, 0), "host1");
+    assert_true(f->steps->len >= 9);
+    gboolean told = FALSE;
+    for (guint i = 0; i < f->evidence->len; i++)
+        told = told || strstr(g_ptr_array_index(f->evidence, i), "\"backward\"");
+    assert_true(told);
+}
+
+/* cases/ranks/balanced: 9 us of jitter are nobody's fault, whatever the draw. */
+static void balanced_ranks_are_not_named(void **state)
+{
+    for (guint seed = 0; seed < 40; seed++) {
+        Program p = {.n_ranks = 2 + seed % 7, .n_steps = 10 + seed * 3, .compute_us = 100};
+        p.jitter_us = 9;
+        p.seed = seed;
+        p.negotiate = seed % 3 == 0;
+        p.unmarked = seed % 5 == 0;
+        g_autoptr(RsModel) m = run_program(&p);
+        g_autoptr(RsResults) r = rs_analyze(m, NULL);
+        assert_null(scene_finding(r, "straggler", 0));
+    }
+}
+
+static void two_stragglers_are_both_named(void **state)
+{
+    Program p = {.n_ranks = 6, .n_steps = 40, .compute_us = 1000, .jitter_us = 30};
+    p.late_us[1] = p.late_us[4] = 500; /* who of them is last, the jitter decides */
+    g_autoptr(RsModel) m = run_program(&p);
+    g_autoptr(RsResults) r = rs_analyze(m, NULL);
+    const RsFinding *a = scene_finding(r, "straggler", 0), *b = scene_finding(r, "straggler", 1);
+    assert_true(a && b);
+    gint32 x = g_array_index(a->ranks, gint32, 0), y = g_array_index(b->ranks, gint32, 0);
+    assert_int_equal(MIN(x, y), 1);
+    assert_int_equal(MAX(x, y), 4);
+    /* 40 steps of about 500 us once, not twice */
+    assert_true(a->cost_s + b->cost_s < 40 * 540e-6);
+    assert_true(a->cost_s + b->cost_s > 40 * 470e-6);
+}
+
+static void late_rank_shows_in_agreements_where_collectives_start_together(void **state)
+{
+    Program p = {.n_ranks = 4, .n_steps = 30, .compute_us = 2000, .jitter_us = 100};
+    p.late_us[3] = 700;
+    p.negotiate = TRUE;
+    g_autoptr(RsModel) m = run_program(&p);
+    assert_int_equal(m->rendezvous->len, 30);
+    g_autoptr(RsResults) r = rs_analyze(m, NULL);
+    const RsFinding *f = assert_only(r, 3);
+    assert_true(fabs(f->cost_s - 30 * 700e-6) < 30 * 110e-6);
+    assert_int_equal(f->communicators->len, 0);
+}
+
+static void late_rank_is_named_in_a_run_without_steps(void **state)
+{
+    Program p = {.n_ranks = 3, .n_steps = 12, .compute_us = 300, .jitter_us = 9, .unmarked = TRUE};
+    p.late_us[0] = 150;
+    g_autoptr(RsModel) m = run_program(&p);
+    g_autoptr(RsResults) r = rs_analyze(m, NULL);
+    assert_only(r, 0);
+}
+
+static void rank_late_in_one_step_of_ten_is_not_a_straggler(void **state)
+{
+    Program p = {.n_ranks = 4, .n_steps = 40, .compute_us = 1000, .jitter_us = 40};
+    p.late_us[2] = 3000;
+    p.every[2] = 10;
+    p.phase[2] = 5;
+    g_autoptr(RsModel) m = run_program(&p);
+    g_autoptr(RsResults) r = rs_analyze(m, NULL);
+    assert_null(scene_finding(r, "straggler", 0));
+}
+
+static void too_few_steps_abstain_and_say_so(void **state)
+{
+    Program p = {.n_ranks = 4, .n_steps = 4, .compute_us = 100, .jitter_us = 9};
+    p.late_us[2] = 400;
+    g_autoptr(RsModel) m = run_program(&p);
+    g_autoptr(RsResults) r = rs_analyze(m, NULL);
+    assert_null(scene_finding(r, "straggler", 0));
+    assert_non_null(scene_reason(r, "straggler"));
+}
+
+/* Rank 1 always comes last, because it receives over a slow path; its own work is like others'. */
+static void lateness_by_a_slow_message_is_not_the_receivers_fault(void **state)
+{
+    Scene s;
+    scene_init(&s, 3, 3);
+    g_autoptr(GRand) rand = g_rand_new_with_seed(5);
+    gdouble now = 1;
+    for (guint i = 0; i < 20; i++) {
+        gdouble ready[3], last = now + 100 + 20 + 800;
+        for (guint r = 0; r < 3; r++)
+            ready[r] = now + 100 + g_rand_double_range(rand, 0, 9);
+        scene_message(&s, 0, 1, 100000, ready[0], ready[1], last);
+        for (guint r = 0; r < 3; r++) {
+            scene_collective(&s, r, RS_COLL_ALLREDUCE, i, 512, 0, r == 2 ? ready[2] : last + 1 + r,
+                             last + 40);
+            scene_range(&s, r, "step", 0, now, last + 41);
+        }
+        now = last + 42;
+    }
+    g_autoptr(RsModel) m = scene_finish(&s);
+    g_autoptr(RsResults) r = rs_analyze(m, NULL);
+    assert_null(scene_finding(r, "straggler", 0));
+}
+
+/* The one that waits for a late sender arrives last; the sender is to blame. */
+static void late_sender_is_named_not_the_one_it_held_up(void **state)
+{
+    RsSyntheticRun spec = rs_synthetic_healthy;
+    spec.slow_rank = 2;
+    spec.late_ns = 5000000;
+    g_autoptr(RsModel) m = rs_synthetic_run(&spec);
+    guint last = 0;
+    for (guint i = 0; i < m->instances->len; i += 2)
+        last += g_array_index(m->instances, RsInstance, i).last_rank == 3;
+    assert_true(last > 15);
+    g_autoptr(RsResults) r = rs_analyze(m, NULL);
+    const RsFinding *f = assert_only(r, 2);
+    g_autoptr(RsModel) healthy = rs_synthetic_run(&rs_synthetic_healthy);
+    gdouble truth = (gdouble)(m->duration_ns - healthy->duration_ns) / 1e9;
+    assert_true(fabs(f->cost_s - truth) < 0.1 * truth);
+}
+
+static void missing_rank_forbids_to_say_that_nobody_is_late(void **state)
+{
+    RsSyntheticRun spec = rs_synthetic_healthy;
+    spec.missing_rank = 1;
+    g_autoptr(RsModel) m = rs_synthetic_run(&spec);
+    g_autoptr(RsResults) r = rs_analyze(m, NULL);
+    const RsFinding *f = scene_finding(r, "incomplete-data", 0);
+    assert_non_null(f);
+    assert_int_equal(g_array_index(f->ranks, gint32, 0), 1);
+    gboolean named = FALSE;
+    for (guint i = 0; i < r->not_applicable->len; i++) {
+        const RsNotApplicable *n = g_ptr_array_index(r->not_applicable, i);
+        named = named || (strcmp(n->analysis, "straggler") == 0 && strstr(n->reason, "rank 1"));
+    }
+    assert_true(named);
+}
+
+/* Clocks sure to half of the lateness leave half of the confidence; to more than it, no finding. */
+static void clock_uncertainty_takes_confidence(void **state)
+{
+    Program p = {.n_ranks = 4, .n_steps = 20, .compute_us = 1000, .jitter_us = 9};
+    p.late_us[2] = 400;
+    for (guint i = 0; i < 2; i++) {
+        g_autoptr(RsModel) m = run_program(&p);
+        RsDomain second = g_array_index(m->domains, RsDomain, 0);
+        second.uncertainty_ns = i ? 300000 : 100000;
+        g_array_append_val(m->domains, second);
+        rs_model_rank(m, 2)->domain = rs_model_rank(m, 3)->domain = 1;
+        g_autoptr(RsResults) r = rs_analyze(m, NULL);
+        if (i == 0) {
+            const RsFinding *f = assert_only(r, 2);
+            assert_true(f->confidence > 0.7 && f->confidence < 0.8);
+        } else {
+            assert_null(scene_finding(r, "straggler", 0));
+        }
+    }
+}
+
+static void results_are_the_same_however_the_run_is_cut(void **state)
+{
+    for (guint i = 0; i < 6; i++) {
+        RsSyntheticRun spec = rs_synthetic_healthy;
+        spec.seed = 40 + i;
+        spec.n_ranks = 6;
+        spec.n_hosts = 3;
+        spec.slow_rank = (gint32)i % 3;
+        spec.late_ns = 4000000;
+        spec.nccl = i % 2;
+        spec.negotiate = i % 3 == 0;
+        spec.slow_src = 0;
+        spec.slow_dst = 1;
+        spec.slow_bytes_per_s = 2e8;
+        g_autoptr(RsModel) m = rs_synthetic_run(&spec);
+        g_autoptr(RsResults) whole = rs_analyze(m, NULL);
+        assert_true(whole->findings->len > 0);
+        for (guint pieces = 2; pieces < 12; pieces++) {
+            g_autoptr(RsResults) r = rs_analyze_pieces(m, NULL, pieces);
+            assert_true(scene_same_results(whole, r));
+        }
+    }
+}
+
+static void scope_keeps_to_steps_and_ranks(void **state)
+{
+    Program p = {.n_ranks = 4, .n_steps = 24, .compute_us = 500, .jitter_us = 9};
+    p.late_us[1] = 300;
+    g_autoptr(RsModel) m = run_program(&p);
+    RsScope scope = {.ranks = g_array_new(FALSE, FALSE, sizeof(gint32)),
+                     .steps = g_array_new(FALSE, FALSE, sizeof(guint32))};
+    const gint32 ranks[] = {0, 1};
+    const guint32 steps[] = {4, 5, 6, 7, 8, 9, 10, 11};
+    g_array_append_vals(scope.ranks, ranks, 2);
+    g_array_append_vals(scope.steps, steps, 8);
+    g_autoptr(RsResults) r = rs_analyze(m, &scope);
+    const RsFinding *f = assert_only(r, 1);
+    assert_true(f->cost_s > 8 * 290e-6 && f->cost_s < 8 * 310e-6);
+    assert_null(scene_breakdown(r, 2, RS_NONE));
+    assert_null(scene_breakdown(r, 0, 3));
+    assert_non_null(scene_breakdown(r, 0, 4));
+    gint32 only_healthy = 3;
+    g_array_set_size(scope.ranks, 0);
+    g_array_append_val(scope.ranks, only_healthy);
+    g_autoptr(RsResults) other = rs_analyze(m, &scope);
+    assert_null(scene_finding(other, "straggler", 0));
+    g_array_unref(scope.ranks);
+    g_array_unref(scope.steps);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(late_rank_is_named_with_its_cost),
+        cmocka_unit_test(balanced_ranks_are_not_named),
+        cmocka_unit_test(two_stragglers_are_both_named),
+        cmocka_unit_test(late_rank_shows_in_agreements_where_collectives_start_together),
+        cmocka_unit_test(late_rank_is_named_in_a_run_without_steps),
+        cmocka_unit_test(rank_late_in_one_step_of_ten_is_not_a_straggler),
+        cmocka_unit_test(too_few_steps_abstain_and_say_so),
+        cmocka_unit_test(lateness_by_a_slow_message_is_not_the_receivers_fault),
+        cmocka_unit_test(late_sender_is_named_not_the_one_it_held_up),
+        cmocka_unit_test(missing_rank_forbids_to_say_that_nobody_is_late),
+        cmocka_unit_test(clock_uncertainty_takes_confidence),
+        cmocka_unit_test(results_are_the_same_however_the_run_is_cut),
+        cmocka_unit_test(scope_keeps_to_steps_and_ranks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
