@@ -16,9 +16,8 @@ while read -r ranks hosts setting; do
     export RUNTIME_CHECK_DIR="$work/marks"
     rm -rf "$RUNTIME_CHECK_DIR"
     mkdir "$RUNTIME_CHECK_DIR"
-    # shellcheck disable=SC2086
     (
-        [ -z "$setting" ] || export $setting
+        [ -z "$setting" ] || export "$setting"
         on_hosts "$mpi" "$ranks" "$hosts" "$train" "$check" </dev/null
     )
 done <<EOF
