@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""check-commands.py WRITER TOOL: what report, export and query answer, and their exit status."""
+import csv
+import json
+import pathlib
+import sqlite3
+import subprocess
+import sys
+import tempfile
+
+
+class Tool:
+    def __init__(self, path):
+        self.path = path
+
+    def __call__(self, *args, status=0, says=""):
+        p = subprocess.run([self.path, *map(str, args)], stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, text=True)
+        assert p.returncode == status, f"{args}: exit {p.returncode}, {p.stderr}"
+        assert says in p.stderr, f"{args}: '{says}' is not in '{p.stderr}'"
+        assert status != 2 or p.stderr.count("\n") == 1, f"{args}: one line says it: {p.stderr}"
+        return p.stdout
+
+
+def check_report(tool, run):
+    kinds = [f["kind"] for f in json.loads(tool("report", run, "--format", "json"))["findings"]]
+    assert "slow-link" in kinds, kinds
+    tool("report", run, "--fail-on", "slow-link", status=1)
+    tool("report", run, "--fail-on", "jitter,packet-loss")
+    tool("report", run, "--fail-on", "slow-lnik", status=2, says="slow-lnik")
+    tool("report", run, "--format", "pdf", status=2, says="pdf")
+    tool("report", status=2, says="which run")
+    tool("report", run, "--ranks", "0-", status=2, says="--ranks 0-")
+    tool("report", run, "--ranks", "99", status=2, says="4 ranks")
+    tool("report", run, "--steps", "500-600", status=2, says="steps")
+    tool("report", run, "--from", "99", status=2, says="not a part")
+    tool("report", run, "--from", "nan", status=2)
+    tool("report", run, "--no-such", status=2, says="no-such")
+    assert "Findings" in tool("report", run, "--from", "0.1", "--to", "0.5")
+    for command in ("report", "export", "query"):
+        assert "Example:" in tool(command, "--help")
+
+
+def check_export(tool, run, folder):
+    target = folder / "part.json"
+    tool("export", run, "--format", "chrome", "-o", target, "--from", "0.2", "--to", "0.4",
+         "--ranks", "1,2", "--kinds", "call,range")
+    doc = json.loads(target.read_text())
+    slices = [e for e in doc["traceEvents"] if e["ph"] == "X"]
+    assert slices and {e["pid"] for e in slices} == {1, 2}
+    assert all(float(e["ts"]) < 0.4e6 and float(e["ts"]) + float(e["dur"]) > 0.2e6 for e in slices)
+    tool("export", run, "--format", "csv", "-o", folder / "all.csv")
+    rows = list(csv.DictReader((folder / "all.csv").read_text().splitlines()))
+    assert len(rows) == int(tool("query", run, "SELECT COUNT(*) FROM events", "--format",
+                                 "csv").splitlines()[1])
+    before = target.read_bytes()
+    tool("export", run, "--format", "chrome", "-o", folder / "no" / "x.json", status=2, says="x.json")
+    tool("export", folder / "none", "--format", "chrome", "-o", target, status=2, says="none")
+    assert target.read_bytes() == before, "a failure leaves the old file"
+    tool("export", run, "--format", "chrome", status=2, says="-o")
+    tool("export", run, "--format", "mp3", "-o", target, status=2, says="mp3")
+    tool("export", run, "--format", "csv", "-o", target, "--kinds", "cat", status=2, says="cat")
+    assert not list(folder.glob("*.part-*"))
+
+
+def check_query(tool, run, folder):
+    rows = json.loads(tool("query", run, "SELECT rank, wall_s, NULL AS n, 'x\"y' AS t FROM "
+                           "time_per_rank WHERE step IS NULL", "--format", "json"))
+    assert [r["rank"] for r in rows] == [0, 1, 2, 3] and rows[0]["n"] is None
+    assert rows[0]["t"] == 'x"y' and rows[0]["wall_s"] > 0
+    assert json.loads(tool("query", run, "SELECT 1 WHERE 0", "--format", "json")) == []
+    table = tool("query", run, "SELECT * FROM last_arrivals").splitlines()
+    assert table[0].split() == ["rank", "times_last", "waited_ns"]
+    tool("query", run, "SELEC 1", status=2, says="syntax error")
+    tool("query", run, "SELECT 1; SELECT 2", status=2, says="one statement")
+    tool("query", run, "SELECT * FROM nothing", status=2, says="nothing")
+    before = run.read_bytes()
+    for sql in ("DELETE FROM events", "CREATE TABLE t (x)", "DROP TABLE events",
+                "UPDATE run SET world_size = 1", f"ATTACH '{folder}/other.db' AS o",
+                f"VACUUM INTO '{folder}/other.db'", "SELECT load_extension('/tmp/x.so')"):
+        tool("query", run, sql, status=2)
+    assert run.read_bytes() == before and not (folder / "other.db").exists()
+    tool("query", run, "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) "
+         "SELECT SUM(x) FROM c", "--timeout", "0.2", status=2, says="--timeout")
+    tool("query", run, status=2, says="one SQL statement")
+
+
+def check_foreign(tool, folder):
+    other = folder / "foreign.sqlite"
+    db = sqlite3.connect(other)
+    db.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end)")
+    db.commit()
+    db.close()
+    tool("report", other, status=2, says="not a run that Ringscope exported")
+    assert "0" in tool("query", other, "SELECT COUNT(*) FROM CUPTI_ACTIVITY_KIND_KERNEL")
+    text = folder / "notes.txt"
+    text.write_text("hello\n")
+    tool("report", text, status=2, says="notes.txt")
+    tool("query", text, "SELECT 1", status=2, says="notes.txt")
+
+
+def main(writer, tool_path):
+    tool = Tool(tool_path)
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        subprocess.run([writer, name], check=True)
+        run = folder / "faults.sqlite"
+        check_report(tool, run)
+        check_export(tool, run, folder)
+        check_query(tool, run, folder)
+        check_foreign(tool, folder)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:3])
