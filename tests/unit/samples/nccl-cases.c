@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nccl-cases.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -234,19 +235,29 @@ static int messages_case(ncclComm_t comm, int rank, int size)
     return 0;
 }
 
-/* Collectives and messages in one group, nested, on two streams. */
+/* Makes it likely that whoever doesn't wait for this stream is through before it. */
+static void dawdle(void *argument)
+{
+    for (int i = 0; i < 3000; i++)
+        sched_yield();
+}
+
+/* Collectives and messages in one group, nested, on two streams: it waits for both, both for it. */
 static int mixed_group_case(ncclComm_t comm, int rank, int size)
 {
-    enum { COUNT = 20011 };
+    enum { COUNT = 20011, BYTES = COUNT * 4 };
     cudaStream_t s1, s2;
-    OK(cudaStreamCreate(&s1));
+    OK(cudaStreamCreateWithFlags(&s1, cudaStreamNonBlocking));
     OK(cudaStreamCreateWithFlags(&s2, cudaStreamNonBlocking));
     float *a = device_array(COUNT), *b = device_array(COUNT), *c = device_array(COUNT);
-    float *all = device_array((size_t)size * COUNT);
+    float *all = device_array((size_t)size * COUNT), *source = device_array(COUNT);
     int to = (rank + 1) % size, from = (rank + size - 1) % size;
     for (int round = 0; round < 3; round++) {
         fill(a, COUNT, RT_FLOAT32, rank, round, RT_SUM);
-        fill(b, COUNT, RT_FLOAT32, rank, round + 1, RT_SUM);
+        fill(source, COUNT, RT_FLOAT32, rank, round + 1, RT_SUM);
+        memset(b, 0, BYTES);
+        OK(cudaLaunchHostFunc(s2, dawdle, NULL));
+        OK(cudaMemcpyAsync(b, source, BYTES, cudaMemcpyDeviceToDevice, s2));
         OK(ncclGroupStart());
         OK(ncclSend(b, COUNT, ncclFloat32, to, comm, s2));
         OK(ncclAllReduce(a, a, COUNT, ncclFloat32, ncclSum, comm, s1));
@@ -255,17 +266,18 @@ static int mixed_group_case(ncclComm_t comm, int rank, int size)
         OK(ncclGroupEnd());
         OK(ncclAllGather(b, all, COUNT, ncclFloat32, comm, s1));
         OK(ncclGroupEnd());
-        OK(cudaStreamSynchronize(s1));
         OK(cudaStreamSynchronize(s2));
         CHECK(holds_reduced(a, 0, COUNT, size, round, RT_FLOAT32, RT_SUM));
         CHECK(holds_values_of(c, COUNT, from, round + 1, RT_FLOAT32));
         for (int r = 0; r < size; r++)
             CHECK(holds_values_of(all + (size_t)r * COUNT, COUNT, r, round + 1, RT_FLOAT32));
+        OK(cudaStreamSynchronize(s1));
     }
     cudaFree(a);
     cudaFree(b);
     cudaFree(c);
     cudaFree(all);
+    cudaFree(source);
     OK(cudaStreamDestroy(s1));
     OK(cudaStreamDestroy(s2));
     return 0;

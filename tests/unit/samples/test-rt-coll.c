@@ -367,6 +367,25 @@ static void allreduce_when_peer_leaves_returns_connreset(void **state)
     assert_int_equal(run_ranks(2, true, leaving_rank, NULL), 0);
 }
 
+/* Rank 1 leaves. Of the others only rank 2 waits for it; none releases before all have noticed. */
+static int chained_rank(struct rt_transport *t, void *argument)
+{
+    int32_t values[16] = {0};
+    if (t->rank == 1)
+        return 0;
+    int error = rt_allreduce_ring(t, values, values, 16, RT_INT32, RT_SUM);
+    __atomic_fetch_add((int *)argument, 1, __ATOMIC_ACQ_REL);
+    while (__atomic_load_n((int *)argument, __ATOMIC_ACQUIRE) < t->size - 1)
+        sched_yield();
+    return error == -ECONNRESET ? 0 : FAILED;
+}
+
+static void allreduce_when_peer_leaves_ends_for_those_who_wait_for_others(void **state)
+{
+    int noticed = 0;
+    assert_int_equal(run_ranks(5, false, chained_rank, &noticed), 0);
+}
+
 /* Its parent doesn't reap rank 1 before rank 0 has noticed: a zombie is dead. */
 static void allreduce_when_peer_is_killed_returns_connreset(void **state)
 {
@@ -551,6 +570,7 @@ int main(void)
         cmocka_unit_test(allreduce_of_different_counts_is_an_error_not_an_overrun),
         cmocka_unit_test(allreduce_when_aborted_returns_canceled),
         cmocka_unit_test(allreduce_when_peer_leaves_returns_connreset),
+        cmocka_unit_test(allreduce_when_peer_leaves_ends_for_those_who_wait_for_others),
         cmocka_unit_test(allreduce_when_peer_is_killed_returns_connreset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
