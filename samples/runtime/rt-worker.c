@@ -163,7 +163,7 @@ static int hear(struct rt_worker *w, int from, const struct rt_bytes *message)
 
 static int receive_all(struct rt_worker *w)
 {
-    int from, got;
+    int from, got = 0;
     struct rt_bytes message;
     while (!w->ended && (got = rt_control_receive(w->groups.control, &from, &message)) > 0) {
         int error = w->coordinator ? hear(w, from, &message) : obey(w, &message);

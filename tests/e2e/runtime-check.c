@@ -5,8 +5,10 @@
  *
  * Inputs are integers that encode rank, tensor and index, exact in both types; the expected result
  * is computed here, one rank after the other. Every rank hands its tensors over in another order.
+ * RUNTIME_CHECK_MPI=multiple|single: the program initialises MPI itself, with that thread level.
  */
 #include <errno.h>
+#include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -251,6 +253,12 @@ int main(int argc, char **argv)
         {"barrier", check_barrier, 1},   {"mismatch", check_mismatch, 2},
         {"names", check_names, 1},       {"leaving", check_leaving, 2}, /* ends the run: the last */
     };
+    int provided;
+    const char *mpi = getenv("RUNTIME_CHECK_MPI");
+    if (mpi && strcmp(mpi, "multiple") == 0)
+        MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+    else if (mpi)
+        MPI_Init_thread(&argc, &argv, MPI_THREAD_SINGLE, &provided);
     if (rt_init() < 0) {
         fprintf(stderr, "rt_init: %s\n", rt_error());
         return 2;
@@ -263,5 +271,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "rank %d: rt_shutdown: %s\n", rank, rt_error());
         return 1;
     }
+    if (mpi)
+        MPI_Finalize(); /* the program's own: the runtime has left it alone */
     return 0;
 }

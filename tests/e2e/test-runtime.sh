@@ -33,10 +33,20 @@ done <<EOF
 4 2 RT_ALLREDUCE=recursive-doubling
 4 1,3 RT_FUSION_THRESHOLD=300
 4 2,1,1 RT_CYCLE_TIME=0.1
+2 2 RUNTIME_CHECK_MPI=multiple
 EOF
 
-refused() {
-    ! RT_CYCLE_TIME=fast on_hosts "$mpi" 1 1 "$train" "$check" >"$work/out" 2>&1 &&
-        grep -q "RT_CYCLE_TIME is 'fast', expected" "$work/out"
+refused() { # SETTING MESSAGE
+    status=0
+    (
+        export "$1"
+        on_hosts "$mpi" 1 1 "$train" "$check" >"$work/out" 2>&1
+    ) || status=$?
+    [ "$status" -ne 0 ] && grep -q "$2" "$work/out" && return
+    echo "$1: status $status, expected '$2':"
+    cat "$work/out"
+    exit 1
 }
-refused || { echo "a wrong setting was not refused:"; cat "$work/out"; exit 1; }
+refused RT_CYCLE_TIME=fast "RT_CYCLE_TIME is 'fast', expected"
+refused RT_ALLREDUCE=wheel "RT_ALLREDUCE is 'wheel', expected auto, ring"
+refused RUNTIME_CHECK_MPI=single "without MPI_THREAD_MULTIPLE"
