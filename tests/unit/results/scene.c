@@ -179,7 +179,7 @@ const gchar *scene_reason(const RsResults *results, const gchar *analysis)
 
 static gboolean same_arrays(const GArray *a, const GArray *b, gsize size)
 {
-    return a->len == b->len && memcmp(a->data, b->data, a->len * size) == 0;
+    return a->len == b->len && (a->len == 0 || memcmp(a->data, b->data, a->len * size) == 0);
 }
 
 static gboolean same_numbers(const GArray *a, const GArray *b)
