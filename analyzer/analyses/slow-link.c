@@ -8,7 +8,7 @@
  *   - the median bandwidth over the other host pairs;
  *   - with one pair alone: the nominal speed of the slower network card, of which the best tenth
  * must stay below a tenth; where that is unknown, 10 Gbit/s, which no training cluster's network is
- *     below, of which the best tenth must stay below a twentieth. A single TCP stream on a busy
+ *     below, of which the best tenth must stay below 6 %. A single TCP stream on a busy
  *     machine reaches more than these shares of a healthy path. Confidence is lower.
  * Cost: of each step, the time in which a transfer of the pair was under way and a receiving rank
  * had nothing to do but wait for communication - the longest over its receiving ranks, not the sum
@@ -26,7 +26,7 @@
 #define SLOW_BEST_SHARE 0.9
 #define NIC_SHARE       0.1
 #define FLOOR_MBPS      10000.0
-#define FLOOR_SHARE     0.05
+#define FLOOR_SHARE     0.06
 #define COST_MIN_SHARE  0.005
 
 typedef struct {
@@ -185,6 +185,24 @@ static gint64 step_exposed_ns(const RsContext *ctx, const RsTransfer *t, guint n
     return longest;
 }
 
+/* What of a step is not the work of the rank that works longest in it. */
+static gint64 step_slack_ns(const RsContext *ctx, guint32 step)
+{
+    if (step == RS_NONE)
+        return G_MAXINT64;
+    const RsModel *m = ctx->model;
+    const RsStep *s = &g_array_index(m->steps, RsStep, step);
+    gint64 most = 0;
+    for (guint32 r = 0; r < m->ranks->len; r++) {
+        const RsSpan *span = &g_array_index(m->step_spans, RsSpan, s->first_span + r);
+        const RsTimeline *t = &ctx->timelines[r];
+        if (!t->blind)
+            most = MAX(most, rs_timeline_own_ns(t, span->end_ns) -
+                                 rs_timeline_own_ns(t, span->start_ns));
+    }
+    return MAX(s->end_ns - s->start_ns - most, 0);
+}
+
 static gint64 find_cost(const RsContext *ctx, const GArray *list, gdouble lost, RsFinding *f)
 {
     const RsTransfer *t = (const RsTransfer *)(void *)list->data;
@@ -192,7 +210,8 @@ static gint64 find_cost(const RsContext *ctx, const GArray *list, gdouble lost, 
     for (guint from = 0, to; from < list->len; from = to) {
         for (to = from + 1; to < list->len && t[to].step == t[from].step; to++)
             ;
-        gint64 ns = (gint64)((gdouble)step_exposed_ns(ctx, t + from, to - from) * lost);
+        gint64 exposed = step_exposed_ns(ctx, t + from, to - from);
+        gint64 ns = (gint64)((gdouble)MIN(exposed, step_slack_ns(ctx, t[from].step)) * lost);
         cost += ns;
         if (ns > 0 && t[from].step != RS_NONE)
             g_array_append_val(f->steps,
