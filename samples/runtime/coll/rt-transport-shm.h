@@ -26,8 +26,8 @@ struct rt_transport_shm {
     struct rt_transport base;
     void *region;
     struct rt_shm_pair *pairs; /* by peer */
-    uint64_t spin_ns;
-    uint32_t aborted; /* atomic */
+    uint32_t is_crowded;       /* more ranks than processors */
+    uint32_t aborted;          /* atomic */
 };
 
 uint64_t rt_shm_bytes(int size);

@@ -27,8 +27,12 @@
 #define BLOCK_BYTES  (256u << 10)
 
 #define LOOK_AT_PEERS_NS 100000000u
-#define SPIN_NS          50000u /* about what a sleep and a wake-up cost */
-#define SPIN_CROWDED_NS  2000u  /* more ranks than processors: whom we wait for needs this one */
+#define SPIN_NS          100000u /* some sleeps and wake-ups: a peer that just woke finds us awake */
+
+/* Rounds of looking between two looks at the clock and at whether others want the processor: whom
+ * we wait for may need it. Surely so where there are more ranks than processors. */
+#define ROUNDS         64u
+#define ROUNDS_CROWDED 2u
 
 enum place_state { PLACE_FREE, PLACE_CLAIMED, PLACE_TAKEN, PLACE_LEFT };
 
@@ -337,13 +341,14 @@ static int sleep_once(struct rt_transport_shm *t, struct rt_request *requests, u
 static int spin(struct rt_transport_shm *t, struct rt_request *requests, unsigned n,
                 unsigned *ret_pending)
 {
-    uint64_t end = now_ns() + t->spin_ns;
+    const unsigned rounds = t->is_crowded ? ROUNDS_CROWDED : ROUNDS;
+    uint64_t end = now_ns() + SPIN_NS;
     for (unsigned i = 1;; i++) {
         int moved = advance_all(t, requests, n, ret_pending);
         if (moved != 0 || *ret_pending == 0)
             return moved;
         pause_briefly();
-        if (i % 64 == 0) {
+        if (i % rounds == 0) {
             if (now_ns() >= end)
                 return 0;
             sched_yield();
@@ -388,11 +393,10 @@ static const struct rt_transport_ops shm_ops = {
 
 /* ---- coming and going ---- */
 
-static uint64_t choose_spin(int size)
+static bool is_crowded(int size)
 {
     cpu_set_t set;
-    int processors = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-    return size > processors ? SPIN_CROWDED_NS : SPIN_NS;
+    return sched_getaffinity(0, sizeof set, &set) != 0 || size > CPU_COUNT(&set);
 }
 
 int rt_transport_shm_init(struct rt_transport_shm *t, void *region, int rank, int size)
@@ -407,7 +411,7 @@ int rt_transport_shm_init(struct rt_transport_shm *t, void *region, int rank, in
     *t = (struct rt_transport_shm){
         .base = {.ops = &shm_ops, .rank = rank, .size = size, .block_bytes = BLOCK_BYTES},
         .region = region,
-        .spin_ns = choose_spin(size)};
+        .is_crowded = is_crowded(size)};
     t->pairs = calloc((size_t)size, sizeof *t->pairs);
     p->pid = getpid();
     p->start = rt_process_start(p->pid);
