@@ -5,6 +5,8 @@
 # missing; no GPU, no display.
 #   samples/quickstart.sh                   installs, builds (build/), runs
 #   samples/quickstart.sh --build DIR       with what is built there; installs and builds nothing
+#   samples/quickstart.sh --run DIR         the run's files go there (build/quickstart-run), replacing
+#                                           those of an earlier run
 #   samples/quickstart.sh --seed N          the draw of an earlier run again
 #   samples/quickstart.sh --healthy         plants nothing: neither may be found
 # Exit status 1 where the report's first two findings are not what was planted.
@@ -12,6 +14,7 @@ set -eu
 top=$(cd "$(dirname "$0")/.." && pwd)
 steps=30 hosts=2 ranks=4
 build=
+run=
 seed=$(od -An -N3 -tu4 /dev/urandom | tr -d ' ')
 healthy=
 
@@ -22,16 +25,17 @@ fail() {
 
 while [ $# -gt 0 ]; do
     case $1 in
-    --build | --seed) [ $# -ge 2 ] || fail "$1 needs a value" ;;
+    --build | --run | --seed) [ $# -ge 2 ] || fail "$1 needs a value" ;;
     esac
     case $1 in
     --build) build=$(cd "$2" && pwd) || fail "no folder $2" ;;
+    --run) run=$2 ;;
     --seed) seed=$2 ;;
     --healthy) healthy=yes ;;
     *) fail "unknown option $1; the head of $0 lists them" ;;
     esac
     case $1 in
-    --build | --seed) shift ;;
+    --build | --run | --seed) shift ;;
     esac
     shift
 done
@@ -70,9 +74,10 @@ for file in "$ringscope" "$build/tracer/libringscope.so" "$train/mlp"; do
 done
 
 # ---- run, traced by preload alone ----
-run=$build/quickstart-run
-rm -rf "$run"
+run=${run:-$build/quickstart-run}
 mkdir -p "$run"
+run=$(cd "$run" && pwd)
+rm -f "$run"/*.rsc "$run"/*.json "$run"/*.sqlite
 as_root=
 [ "$(id -u)" -ne 0 ] || as_root=--allow-run-as-root
 echo "quickstart: training on $ranks ranks of $hosts logical hosts, under Open MPI, traced by preload"
