@@ -8,6 +8,8 @@
 #include "analyses.h"
 #include "timeline.h"
 
+#define ROWS_MAX (1u << 20)
+
 typedef struct {
     gint64 parts[RS_PART_COUNT];
     gint64 hidden_ns;
@@ -30,6 +32,8 @@ static void init(gpointer state, const RsContext *ctx)
     st->ctx = ctx;
     st->n_ranks = ctx->model->ranks->len;
     st->n_steps = ctx->model->steps->len;
+    if ((guint64)st->n_ranks * st->n_steps > ROWS_MAX)
+        st->n_steps = 0;
     st->sums = g_new0(Sum, (gsize)st->n_ranks * (st->n_steps + 1) + 1);
 }
 
@@ -86,6 +90,11 @@ static void finish(gpointer state, const RsContext *ctx, RsResults *results)
         for (guint32 r = 0; r < st->n_ranks; r++)
             if (ctx->rank_in[r] && !rs_model_rank(ctx->model, r)->missing)
                 add_row(results, r, row == 0 ? RS_NONE : row - 1, sum_of(st, r, row));
+    if (st->n_steps < ctx->model->steps->len)
+        rs_results_not_applicable(results, "breakdown per step",
+                                  "%u ranks times %u steps are too many rows: choose some steps of "
+                                  "the run to export, and report on those",
+                                  st->n_ranks, ctx->model->steps->len);
     for (guint32 r = 0; r < st->n_ranks; r++)
         if (ctx->rank_in[r] && ctx->timelines[r].blind) {
             rs_results_not_applicable(

@@ -4,16 +4,19 @@
  *
  * Rule: a direction of a host pair is slow where its bandwidth is below 0.8 of its reference, and
  * its best tenth below 0.9: a link that is only sometimes disturbed keeps its best tenth. Two paths
- * within 5 %, or 20 %, are no finding: so much two cables of one batch may differ. The reference is
+ * within 20 % are no finding: so much two cables of one batch may differ. The reference is
  *   - the median bandwidth over the other host pairs;
- *   - with one pair alone: the nominal speed of the slower network card, of which the best tenth
- * must stay below a tenth; where that is unknown, 10 Gbit/s, which no training cluster's network is
- *     below, of which the best tenth must stay below 6 %. A single TCP stream on a busy
- *     machine reaches more than these shares of a healthy path. Confidence is lower.
+ *   - with one pair alone, the nominal speed of the slower network card, of which the best tenth
+ *     must stay below a tenth (not between logical hosts of one machine, whose clock domain is
+ *     one: their cards carry none of it);
+ *   - where that is unknown, 10 Gbit/s, the least that a training cluster's network gives, of
+ *     which the best tenth must stay below 6 %.
+ * A single TCP stream on a busy machine reaches more than these shares of a healthy path.
+ * Confidence is lower without peers.
  * Cost: of each step, the time in which a transfer of the pair was under way and a receiving rank
- * had nothing to do but wait for communication - the longest over its receiving ranks, not the sum
- * - times (1 - bandwidth / reference): definitions.md section 13. Remedy: look at cable, port,
- * routing, and what else uses the path.
+ * had nothing to do but wait for communication (the longest over its receiving ranks, not the sum)
+ * times (1 - bandwidth / reference): definitions.md section 13. A step can't become shorter than
+ * the own time (timeline.h) of the rank that works longest in it, so it costs no more than the rest.
  */
 #include "analyses.h"
 #include "stats.h"
@@ -81,6 +84,21 @@ static gboolean same_pair(const RsLinkMetric *a, const RsLinkMetric *b)
            (a->src_host == b->dst_host && a->dst_host == b->src_host);
 }
 
+static gboolean one_machine(const RsModel *m, const Direction *d)
+{
+    guint32 src = RS_NONE, dst = RS_NONE;
+    for (guint32 r = 0; r < m->ranks->len; r++) {
+        const RsRank *rank = rs_model_rank(m, r);
+        if (rank->missing)
+            continue;
+        if (rank->host == d->metric.src_host)
+            src = rank->domain;
+        if (rank->host == d->metric.dst_host)
+            dst = rank->domain;
+    }
+    return src == dst;
+}
+
 static void find_reference(const RsModel *m, const GArray *all, Direction *d)
 {
     g_autoptr(GArray) peers = g_array_new(FALSE, FALSE, sizeof(gdouble));
@@ -98,6 +116,9 @@ static void find_reference(const RsModel *m, const GArray *all, Direction *d)
     gdouble src = g_array_index(m->hosts, RsHost, d->metric.src_host).nic_mbps;
     gdouble dst = g_array_index(m->hosts, RsHost, d->metric.dst_host).nic_mbps;
     gdouble nominal = src > 0 && dst > 0 ? MIN(src, dst) : 0;
+    /* logical hosts of one machine: their cards carry none of it */
+    if (one_machine(m, d))
+        nominal = 0;
     d->by = nominal > 0 ? BY_NIC : BY_FLOOR;
     d->reference = (nominal > 0 ? nominal : FLOOR_MBPS) * 1e6 / 8;
 }

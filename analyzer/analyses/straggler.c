@@ -8,9 +8,11 @@
  * all. A rank is a straggler where
  *   - at least 5 samples outside the first step could show it;
  *   - it is the culprit in clearly more than its share: above 1/n by a quarter of the rest, and by
- * 4 standard deviations of chance (2.2 where it is in nine of ten);
+ *     4 standard deviations of chance (2.2 where it is in nine of ten);
  *   - its typical lateness is above 3 times the spread of the others' arrivals, which balanced runs
  *     show by jitter alone, and above twice the clock uncertainty between the members;
+ *   - of two ranks, where others have no spread: at least 8 samples, and its typical lateness is
+ *     above 3 times its own spread;
  *   - it passes that threshold not only now and then: in two samples of five, where several
  *     stragglers share the blame in fewer;
  *   - the others' lateness together shows it is no general noise: it costs 3 times what the median
@@ -30,10 +32,12 @@
 #include <math.h>
 #include <string.h>
 
-#define SAMPLES_MIN    5
-#define SURE           4.0 /* standard deviations of chance */
-#define SURE_MOSTLY    2.2 /* where nine samples of ten agree: five of five, of two ranks */
-#define COST_MIN_SHARE 0.005
+#define SAMPLES_MIN          5
+#define SURE                 4.0 /* standard deviations of chance */
+#define SURE_MOSTLY          2.2 /* where nine samples of ten agree: five of five, of two ranks */
+#define COST_MIN_SHARE       0.005
+#define PAIR_SAMPLES_MIN     8
+#define FROM_MEDIAN_DISTANCE 1.4826 /* to a standard deviation */
 
 typedef struct {
     RsGatheringIndex *index;
@@ -94,9 +98,10 @@ typedef struct {
 
 typedef struct {
     guint32 stream;
-    GArray *chains;  /* RsGathering */
-    GArray *samples; /* Sample */
-    guint counted;   /* samples that are not warm-ups */
+    GArray *chains;   /* RsGathering */
+    GArray *samples;  /* Sample */
+    gboolean stepped; /* some of its gatherings are in steps: the rest tell nothing */
+    guint counted;    /* samples that are not warm-ups */
     guint32 n_members;
     gint64 noise_ns, unsure_ns, threshold_ns;
     gint64 *cost_ns; /* by RsRank index */
@@ -107,7 +112,7 @@ typedef struct {
     guint32 rank;
     const Stream *stream;
     guint culprit_of, last_in, above; /* samples; of them where it was last; above the threshold */
-    gint64 typical_ns, cost_ns, others_ns;
+    gint64 typical_ns, spread_ns, cost_ns, others_ns;
     gdouble share;
 } Suspect;
 
@@ -139,11 +144,13 @@ static void find_samples(const RsModel *m, Stream *s)
 {
     s->samples = g_array_new(FALSE, FALSE, sizeof(Sample));
     const RsGathering *c = (const RsGathering *)(void *)s->chains->data;
+    for (guint i = 0; i < s->chains->len && !s->stepped; i++)
+        s->stepped = c[i].step != RS_NONE;
     for (guint from = 0, to; from < s->chains->len; from = to) {
         to = from + 1;
         while (to < s->chains->len && c[to].step == c[from].step && c[from].step != RS_NONE)
             to++;
-        if (c[from].step == RS_NONE && (m->steps->len > 0 || c[from].own_ns <= s->threshold_ns))
+        if (c[from].step == RS_NONE && (s->stepped || c[from].own_ns <= s->threshold_ns))
             continue;
         Sample x = sample_of(c + from, to - from);
         x.warmup = c[from].step == 0 && m->steps->len > 1;
@@ -186,8 +193,9 @@ static gint64 find_noise(const GArray *chains)
     g_autofree gint64 *spreads = g_new(gint64, chains->len + 1);
     for (guint i = 0; i < chains->len; i++)
         spreads[i] = g_array_index(chains, RsGathering, i).spread_ns;
-    /* 1.4826: from a median distance to a standard deviation */
-    return chains->len ? (gint64)(1.4826 * (gdouble)rs_median_ns(spreads, chains->len)) : 0;
+    return chains->len
+               ? (gint64)(FROM_MEDIAN_DISTANCE * (gdouble)rs_median_ns(spreads, chains->len))
+               : 0;
 }
 
 /* Adds up what each rank costs; the first step is taken to cost no more than a typical one of that
@@ -266,6 +274,9 @@ static void count_lateness(Suspect *x)
     }
     x->culprit_of = n;
     x->typical_ns = rs_median_ns(late, n);
+    for (guint i = 0; i < n; i++)
+        late[i] = ABS(late[i] - x->typical_ns);
+    x->spread_ns = n ? (gint64)(FROM_MEDIAN_DISTANCE * (gdouble)rs_median_ns(late, n)) : 0;
 }
 
 static gboolean beats_chance(const Suspect *x)
@@ -284,10 +295,17 @@ static Suspect suspect_of(const RsModel *m, const Stream *s, guint32 rank)
     return x;
 }
 
+/* Of two ranks one is always the last. */
+static gboolean stands_out_of_two(const Suspect *x)
+{
+    return x->stream->n_members > 2 ||
+           (x->stream->counted >= PAIR_SAMPLES_MIN && x->typical_ns > 3 * x->spread_ns);
+}
+
 static gboolean is_straggler(const RsContext *ctx, const Suspect *x)
 {
     const Stream *s = x->stream;
-    if (s->counted < SAMPLES_MIN || x->culprit_of == 0 || !beats_chance(x))
+    if (s->counted < SAMPLES_MIN || x->culprit_of == 0 || !beats_chance(x) || !stands_out_of_two(x))
         return FALSE;
     gdouble often = MAX(0.2, MIN(0.4, 2.0 / s->n_members));
     return x->typical_ns > s->threshold_ns && x->above >= often * s->counted &&
@@ -327,7 +345,7 @@ static void say_lateness(const RsModel *m, const Suspect *x, RsFinding *f)
         "its own time made it late for %s of %u ranks in %u of %u %s, typically by %.3f ms"
         "; it was the last to %s in %u of them",
         rendezvous ? "agreements on tensors" : "collectives", s->n_members, x->culprit_of,
-        s->counted, m->steps->len ? "steps after the first" : "that somebody was late for",
+        s->counted, s->stepped ? "steps after the first" : "that somebody was late for",
         (gdouble)x->typical_ns / 1e6, rendezvous ? "be ready" : "arrive", x->last_in);
     if (x->last_in < x->culprit_of)
         rs_finding_say(f,

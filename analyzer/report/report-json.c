@@ -45,7 +45,8 @@ static cJSON *make_run(const RsReport *r)
     for (guint i = 0; i < m->ranks->len; i++)
         if (rs_model_rank(m, i)->missing)
             cJSON_AddItemToArray(missing, cJSON_CreateNumber(rs_model_rank(m, i)->rank));
-    cJSON *hosts = cJSON_AddArrayToObject(o, "hosts");
+    add_number(o, "hosts", m->hosts->len);
+    cJSON *hosts = cJSON_AddArrayToObject(o, "host_names");
     for (guint i = 0; i < m->hosts->len; i++)
         cJSON_AddItemToArray(hosts, new_text(host_name(m, i)));
     add_seconds(o, "duration_s", m->duration_ns);
@@ -99,25 +100,25 @@ static cJSON *make_collective(const RsCollMetric *c)
     add_seconds(o, "call_s", c->call_ns_median);
     add_seconds(o, "wait_s", c->wait_ns_median);
     add_seconds(o, "transfer_s", c->transfer_ns_median);
-    add_number(o, "algbw_call", c->algbw_call);
-    add_number(o, "algbw_transfer", c->algbw_transfer);
-    add_number(o, "busbw_call", c->busbw_call);
-    add_number(o, "busbw_transfer", c->busbw_transfer);
+    add_number(o, "algbw_call_bytes_per_s", c->algbw_call);
+    add_number(o, "algbw_transfer_bytes_per_s", c->algbw_transfer);
+    add_number(o, "busbw_call_bytes_per_s", c->busbw_call);
+    add_number(o, "busbw_transfer_bytes_per_s", c->busbw_transfer);
     return o;
 }
 
 static cJSON *make_link(const RsModel *m, const RsLinkMetric *l)
 {
     cJSON *o = cJSON_CreateObject();
-    add_text(o, "from", host_name(m, l->src_host));
-    add_text(o, "to", host_name(m, l->dst_host));
+    add_text(o, "src_host", host_name(m, l->src_host));
+    add_text(o, "dst_host", host_name(m, l->dst_host));
     add_number(o, "messages", (gdouble)l->messages);
     add_number(o, "bytes", (gdouble)l->bytes);
     add_seconds(o, "busy_s", l->busy_ns);
     add_number(o, "big_messages", (gdouble)l->big_messages);
     add_number(o, "big_from_bytes", (gdouble)l->big_from_bytes);
-    add_number(o, "bandwidth", l->bandwidth);
-    add_number(o, "best_bandwidth", l->best_bandwidth);
+    add_number(o, "bandwidth_bytes_per_s", l->bandwidth);
+    add_number(o, "best_bandwidth_bytes_per_s", l->best_bandwidth);
     return o;
 }
 

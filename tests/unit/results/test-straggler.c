@@ -97,8 +97,8 @@ static void late_rank_is_named_with_its_cost(void **state)
 /* cases/ranks/balanced: 9 us of jitter are nobody's fault, whatever the draw. */
 static void balanced_ranks_are_not_named(void **state)
 {
-    for (guint seed = 0; seed < 40; seed++) {
-        Program p = {.n_ranks = 2 + seed % 7, .n_steps = 10 + seed * 3, .compute_us = 100};
+    for (guint seed = 0; seed < 400; seed++) {
+        Program p = {.n_ranks = 2 + seed % 7, .n_steps = 6 + seed % 31, .compute_us = 100};
         p.jitter_us = 9;
         p.seed = seed;
         p.negotiate = seed % 3 == 0;
@@ -138,6 +138,15 @@ static void late_rank_shows_in_agreements_where_collectives_start_together(void 
     assert_int_equal(f->communicators->len, 0);
 }
 
+static void late_one_of_two_is_named(void **state)
+{
+    Program p = {.n_ranks = 2, .n_steps = 12, .compute_us = 300, .jitter_us = 30};
+    p.late_us[1] = 200;
+    g_autoptr(RsModel) m = run_program(&p);
+    g_autoptr(RsResults) r = rs_analyze(m, NULL);
+    assert_only(r, 1);
+}
+
 static void late_rank_is_named_in_a_run_without_steps(void **state)
 {
     Program p = {.n_ranks = 3, .n_steps = 12, .compute_us = 300, .jitter_us = 9, .unmarked = TRUE};
@@ -156,6 +165,35 @@ static void rank_late_in_one_step_of_ten_is_not_a_straggler(void **state)
     g_autoptr(RsModel) m = run_program(&p);
     g_autoptr(RsResults) r = rs_analyze(m, NULL);
     assert_null(scene_finding(r, "straggler", 0));
+}
+
+/* cases/ranks/overlapping-communicators: two groups of one name; each is judged by itself. */
+static void groups_of_one_name_are_kept_apart(void **state)
+{
+    Scene s;
+    scene_init(&s, 4, 1);
+    guint32 world = s.world, group[2];
+    for (gint32 g = 0; g < 2; g++) {
+        const gint32 members[] = {2 * g, 2 * g + 1};
+        group[g] = rs_builder_comm(s.b, 0xabc + (guint64)g, 0x1234, RS_COMM_MPI, 2, "1");
+        rs_builder_comm_members(s.b, group[g], members, 2);
+    }
+    g_autoptr(GRand) rand = g_rand_new_with_seed(9);
+    for (guint i = 0; i < 20; i++)
+        for (guint r = 0; r < 4; r++) { /* group 1 runs 5 ms behind group 0, and rank 3 is late */
+            gdouble at = 1000 * i + (r < 2 ? 100 : 5100) + g_rand_double_range(rand, 0, 5);
+            s.world = group[r / 2];
+            scene_collective(&s, r, RS_COLL_ALLREDUCE, i, 100, 0, at + (r == 3 ? 200 : 0),
+                             1000 * i + (r < 2 ? 150 : 5350));
+        }
+    s.world = world;
+    g_autoptr(RsModel) m = scene_finish(&s);
+    assert_int_equal(m->instances->len, 40);
+    g_autoptr(RsResults) r = rs_analyze(m, NULL);
+    const RsFinding *f = assert_only(r, 3);
+    assert_int_equal(f->communicators->len, 1);
+    assert_int_equal(g_array_index(f->communicators, guint64, 0), 0xabd);
+    assert_true(fabs(f->cost_s - 20 * 200e-6) < 20 * 10e-6);
 }
 
 static void too_few_steps_abstain_and_say_so(void **state)
@@ -305,8 +343,10 @@ int main(void)
         cmocka_unit_test(balanced_ranks_are_not_named),
         cmocka_unit_test(two_stragglers_are_both_named),
         cmocka_unit_test(late_rank_shows_in_agreements_where_collectives_start_together),
+        cmocka_unit_test(late_one_of_two_is_named),
         cmocka_unit_test(late_rank_is_named_in_a_run_without_steps),
         cmocka_unit_test(rank_late_in_one_step_of_ten_is_not_a_straggler),
+        cmocka_unit_test(groups_of_one_name_are_kept_apart),
         cmocka_unit_test(too_few_steps_abstain_and_say_so),
         cmocka_unit_test(lateness_by_a_slow_message_is_not_the_receivers_fault),
         cmocka_unit_test(late_sender_is_named_not_the_one_it_held_up),
