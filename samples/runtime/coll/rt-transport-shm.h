@@ -5,9 +5,12 @@
  * Model: a region of rt_shm_bytes(size) bytes, zeroed, mapped by all ranks (each at its own
  * address); for every ordered pair a queue of slots lies in it. A waiting rank spins for some
  * microseconds, then sleeps in a futex; every 100 ms it looks whether the peers it waits for are
- * alive (pid and start time of the process, so a number used again is not taken for them). Memory:
- * the region and the transport are the caller's. Pages are touched when first used. Threads: one
- * rank is used by one thread at a time; rt_shm_abort from any thread or process.
+ * alive (pid and start time of the process, so a number used again is not taken for them). A rank
+ * whose wait fails has left, as far as the others see, so that failure spreads.
+ *
+ * Memory: the region and the transport are the caller's. Pages are touched when first used.
+ *
+ * Threads: one rank is used by one thread at a time; rt_transport_shm_abort from any thread.
  */
 #ifndef RT_TRANSPORT_SHM_H
 #define RT_TRANSPORT_SHM_H

@@ -175,7 +175,7 @@ static int pull(struct rt_transport_shm *t, struct message *m)
     if (__atomic_load_n(&q->slots[i].number, __ATOMIC_ACQUIRE) != pair->received + 1)
         return 0;
     uint32_t bytes = q->slots[i].bytes;
-    if (bytes > m->bytes - m->done)
+    if (bytes > m->bytes - m->done || bytes > SLOT_BYTES)
         return -EMSGSIZE;
     take(m, bytes <= INLINE_BYTES ? q->slots[i].shorts : q->data[i], bytes);
     __atomic_store_n(&q->freed, ++pair->received, __ATOMIC_RELEASE);
@@ -329,10 +329,13 @@ static int sleep_once(struct rt_transport_shm *t, struct rt_request *requests, u
     __atomic_store_n(&self->sleeping, 1, __ATOMIC_SEQ_CST);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     int moved = is_aborted(t) ? -ECANCELED : advance_all(t, requests, n, ret_pending);
-    if (moved == 0 && *ret_pending > 0 &&
-        syscall(SYS_futex, &self->bell, FUTEX_WAIT, bell, &limit, NULL, 0) != 0 &&
-        errno == ETIMEDOUT)
-        moved = advance_or_give_up(t, requests, n, ret_pending);
+    if (moved == 0 && *ret_pending > 0) {
+        syscall(SYS_futex, &self->bell, FUTEX_WAIT, bell, &limit, NULL, 0);
+        moved = advance_all(t, requests, n, ret_pending);
+        /* woken for nothing, or not at all: has somebody gone? */
+        if (moved == 0 && *ret_pending > 0)
+            moved = advance_or_give_up(t, requests, n, ret_pending);
+    }
     __atomic_store_n(&self->sleeping, 0, __ATOMIC_SEQ_CST);
     return moved;
 }

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rt_coll with counts beyond 32 bits, on a transport that moves nothing and notes what it is asked.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <sys/mman.h>
+
+#include "rt-coll.h"
+
+/* ---- counts beyond 32 bits: a transport that moves nothing, and notes what it is asked for ----
+ */
+
+struct sham {
+    struct rt_transport base;
+    const char *low, *high; /* what may be touched */
+    uint64_t sent_bytes, received_bytes, reduced_bytes, longest_bytes;
+    const char *received_end; /* of the highest address received to */
+    int outside;
+};
+
+static void note(struct sham *s, const void *data, uint64_t bytes, uint64_t *sum)
+{
+    const char *first = data;
+    s->outside += first < s->low || first + bytes > s->high;
+    s->longest_bytes = bytes > s->longest_bytes ? bytes : s->longest_bytes;
+    *sum += bytes;
+}
+
+static int sham_send(struct rt_transport *t, const void *data, uint64_t bytes, int peer,
+                     struct rt_request *ret)
+{
+    struct sham *s = (struct sham *)t;
+    note(s, data, bytes, &s->sent_bytes);
+    return 0;
+}
+
+static int sham_recv(struct rt_transport *t, void *data, uint64_t bytes, int peer,
+                     struct rt_request *ret)
+{
+    struct sham *s = (struct sham *)t;
+    const char *end = (const char *)data + bytes;
+    s->received_end = end > s->received_end ? end : s->received_end;
+    note(s, data, bytes, &s->received_bytes);
+    return 0;
+}
+
+static int sham_recv_reduce(struct rt_transport *t, void *out, const void *operand, uint64_t count,
+                            enum rt_type type, enum rt_op op, int peer, struct rt_request *ret)
+{
+    struct sham *s = (struct sham *)t;
+    note(s, out, count * rt_type_bytes(type), &s->reduced_bytes);
+    return 0;
+}
+
+static int sham_wait(struct rt_transport *t, struct rt_request *requests, unsigned n)
+{
+    return 0;
+}
+
+static const struct rt_transport_ops sham_ops = {sham_send, sham_recv, sham_recv_reduce, sham_wait};
+
+/* Six thousand million elements in address space that nobody touches. */
+static void counts_beyond_32_bits_are_cut_into_blocks_that_cover_them(void **state)
+{
+    const uint64_t count = 6000000007u, bytes = count * 4;
+    char *space = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    assert_true(space != MAP_FAILED);
+    for (int rank = 0; rank < 3; rank += 2) {
+        struct sham ring = {
+            .base = {.ops = &sham_ops, .rank = rank, .size = 3, .block_bytes = 16u << 20},
+            .low = space,
+            .high = space + bytes};
+        struct sham chain = ring, gather = ring;
+        assert_int_equal(rt_allreduce_ring(&ring.base, space, space, count, RT_FLOAT32, RT_SUM), 0);
+        /* all but one part reduced, all but one received whole; parts of a round differ by 4 bytes
+         */
+        const uint64_t rounds = bytes / (3 * (16u << 20)) + 1, slack = 4 * rounds;
+        assert_in_range(ring.reduced_bytes, bytes / 3 * 2 - slack, bytes / 3 * 2 + slack);
+        assert_in_range(ring.received_bytes, bytes / 3 * 2 - slack, bytes / 3 * 2 + slack);
+        assert_in_range(ring.sent_bytes, bytes / 3 * 4 - slack, bytes / 3 * 4 + slack);
+        assert_int_equal(rt_broadcast_chain(&chain.base, space, count, RT_FLOAT32, 1), 0);
+        assert_int_equal(chain.received_bytes, bytes);
+        assert_ptr_equal(chain.received_end, space + bytes);
+        assert_int_equal(rt_allgather_ring(&gather.base, space + rt_part_first(count, 3, rank) * 4,
+                                           space, count, RT_FLOAT32),
+                         0);
+        assert_int_equal(gather.received_bytes, bytes - rt_part_count(count, 3, rank) * 4);
+        assert_int_equal(ring.outside + chain.outside + gather.outside, 0);
+        assert_true(ring.longest_bytes <= 16u << 20 && gather.longest_bytes <= 16u << 20);
+    }
+    munmap(space, bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counts_beyond_32_bits_are_cut_into_blocks_that_cover_them),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
