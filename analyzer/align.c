@@ -389,21 +389,25 @@ void rs_align_domains(RsBuilder *b)
     Alignment a = {.b = b, .n = b->model->domains->len};
     if (a.n == 0 || !has_own_clocks(b))
         return;
-    g_autofree RsClockFit *fits = a.to_reference = g_new0(RsClockFit, a.n);
-    g_autofree gboolean *aligned = a.aligned = g_new0(gboolean, a.n);
-    g_autofree gint64 *from = a.from = g_new0(gint64, a.n);
-    g_autofree gint64 *to = a.to = g_new0(gint64, a.n);
+    a.to_reference = g_new0(RsClockFit, a.n);
+    a.aligned = g_new0(gboolean, a.n);
+    a.from = g_new0(gint64, a.n);
+    a.to = g_new0(gint64, a.n);
     find_extents(&a);
-    aligned[0] = TRUE;
+    a.aligned[0] = TRUE;
     join_by_trips(&a);
     while (join_one_by_ends(&a))
         ;
     for (guint i = 0; i < a.n; i++)
-        if (!aligned[i])
+        if (!a.aligned[i])
             place_by_wall(&a, i);
     apply(&a);
     widen_lost(&a);
     describe(&a);
+    g_free(a.to_reference);
+    g_free(a.aligned);
+    g_free(a.from);
+    g_free(a.to);
 }
 
 /* ---- the axis ---- */

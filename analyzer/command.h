@@ -54,6 +54,9 @@ void rs_command_warn(const RsModel *model);
 int rs_command_export(const RsCommand *self, int argc, char **argv);
 int rs_command_query(const RsCommand *self, int argc, char **argv);
 int rs_command_report(const RsCommand *self, int argc, char **argv);
+int rs_command_run(const RsCommand *self, int argc, char **argv);
+int rs_command_merge(const RsCommand *self, int argc, char **argv);
+int rs_command_view(const RsCommand *self, int argc, char **argv);
 int rs_command_version(const RsCommand *self, int argc, char **argv);
 
 G_END_DECLS

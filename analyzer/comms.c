@@ -2,6 +2,9 @@
 /* comms.c - who is in a communicator: world ranks and processes become RsRank indices. */
 #include "model-internal.h"
 
+/* Entries of all member lists together: what damaged captures claim may cost no more. */
+#define MEMBERS_MAX (1u << 24)
+
 static guint64 pair(guint32 comm, guint32 rank)
 {
     return (guint64)comm << 32 | rank;
@@ -41,16 +44,21 @@ static guint32 member_room(const RsComm *c, const RsRawComm *raw)
     return n;
 }
 
-static void resolve(RsBuilder *b, guint32 comm, const guint32 *by_world)
+static void resolve(RsBuilder *b, guint32 comm, const guint32 *by_world, guint32 *room)
 {
     RsComm *c = &g_array_index(b->model->comms, RsComm, comm);
     const RsRawComm *raw = &g_array_index(b->raw_comms, RsRawComm, comm);
     guint32 n = member_room(c, raw);
+    if (n > *room) {
+        rs_builder_warn(b, "", 0, "a communicator of %d ranks is beyond belief: left out", c->size);
+        n = 0;
+    }
+    *room -= n;
     c->n_members = n;
     c->members = g_new(guint32, (gsize)n + 1);
     for (guint32 i = 0; i < n; i++)
         c->members[i] = RS_NONE;
-    for (guint32 i = 0; i < raw->n_world_ranks; i++) {
+    for (guint32 i = 0; i < MIN(raw->n_world_ranks, n); i++) {
         gint32 world = raw->world_ranks[i];
         if (world >= 0 && world < b->model->world_size)
             c->members[i] = by_world[world];
@@ -69,8 +77,9 @@ void rs_comms_resolve(RsBuilder *b)
 {
     b->comm_rank_of = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     g_autofree guint32 *by_world = ranks_by_world_rank(b);
+    guint32 room = MEMBERS_MAX;
     for (guint i = 0; i < b->model->comms->len; i++)
-        resolve(b, i, by_world);
+        resolve(b, i, by_world, &room);
 }
 
 gint32 rs_comms_rank_of(const RsBuilder *b, guint32 event, guint32 rank)

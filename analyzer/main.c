@@ -7,6 +7,12 @@
 #include <string.h>
 
 static const RsCommand commands[] = {
+    {"run", "[options] -- PROGRAM [ARGUMENTS]", "traces one program, then merges what it left",
+     "ringscope run -- mpirun -n 4 ./train   (or: ringscope run -np 4 -- ./train)",
+     rs_command_run},
+    {"merge", "DIR|CAPTURE [options]", "captures to run.json and run.sqlite",
+     "ringscope merge ringscope-train-1   writes ringscope-train-1/run.json and run.sqlite",
+     rs_command_merge},
     {"report", "RUN... [options]", "says what costs time, and where",
      "ringscope report run --fail-on straggler,slow-link   names them; exit 1 where there is one",
      rs_command_report},
@@ -16,6 +22,8 @@ static const RsCommand commands[] = {
     {"query", "RUN SQL [options]", "asks a run in read-only SQL (schemas/trace.sql)",
      "ringscope query run \"SELECT * FROM last_arrivals\"   who was last, and how long others waited",
      rs_command_query},
+    {"view", "RUN [options of the window]", "opens the window",
+     "ringscope view ringscope-train-1", rs_command_view},
     {"version", "", "prints the version", "ringscope version", rs_command_version},
 };
 

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* command-run.c - `ringscope run -- PROGRAM`: traces one program, then merges. */
+#include <errno.h>
+#include <glib/gstdio.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "beside.h"
+#include "command.h"
+#include "launch.h"
+#include "merge.h"
+
+typedef struct {
+    gchar *folder, *trace, *hosts, *mpirun;
+    gint ranks;
+} Options;
+
+static void options_clear(Options *o)
+{
+    g_free(o->folder);
+    g_free(o->trace);
+    g_free(o->hosts);
+    g_free(o->mpirun);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, options_clear)
+
+static gboolean parse(const RsCommand *self, Options *o, int *argc, char ***argv, int *ret_status)
+{
+    const GOptionEntry entries[] = {
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &o->folder, "the run folder", "DIR"},
+        {"trace", 0, 0, G_OPTION_ARG_STRING, &o->trace,
+         "what to record: nccl,mpi,nvtx,cuda,gloo,io,counters", "LIST"},
+        {"np", 'n', 0, G_OPTION_ARG_INT, &o->ranks, "start N ranks through mpirun", "N"},
+        {"host", 'H', 0, G_OPTION_ARG_STRING, &o->hosts, "on these hosts (with --np)",
+         "host:slots,..."},
+        {"mpirun", 0, 0, G_OPTION_ARG_FILENAME, &o->mpirun,
+         "the mpirun of the program's MPI (default: mpirun)", "PROGRAM"},
+        G_OPTION_ENTRY_NULL};
+    return rs_command_parse(self, entries, TRUE, argc, argv, ret_status);
+}
+
+/* mpirun's users write -np with one dash; GLib reads that as -n -p. Stops where the program begins.
+ */
+static void respell_np(int argc, char **argv)
+{
+    static const gchar *const with_value[] = {"-o", "--output", "--trace",  "-n", "--np",
+                                              "-H", "--host",   "--mpirun", NULL};
+    for (int i = 1; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "-np") == 0)
+            argv[i] = (char *)"--np";
+        if (g_strv_contains(with_value, argv[i]))
+            i++;
+    }
+}
+
+static const gchar *check_trace(const gchar *trace)
+{
+    static const gchar *const parts[] = {"nccl", "mpi", "nvtx",     "cuda",
+                                         "gloo", "io",  "counters", NULL};
+    g_auto(GStrv) words = g_strsplit(trace ? trace : "mpi", ",", -1);
+    for (guint i = 0; words[i]; i++)
+        if (!g_strv_contains(parts, words[i]))
+            return "--trace takes nccl,mpi,nvtx,cuda,gloo,io,counters";
+    return NULL;
+}
+
+static gchar *make_run_id(void)
+{
+    g_autoptr(GDateTime) now = g_date_time_new_now_local();
+    g_autofree gchar *when = g_date_time_format(now, "%Y%m%d-%H%M%S");
+    return g_strdup_printf("%s-%d", when, (int)getpid());
+}
+
+/* The folder, absolute, made for this user alone. */
+static gchar *make_folder(const gchar *wanted, const gchar *program, const gchar *run_id,
+                          GError **error)
+{
+    g_autofree gchar *name = g_path_get_basename(program);
+    g_autofree gchar *fallback = g_strdup_printf("ringscope-%s-%s", name, run_id);
+    g_autofree gchar *path = g_canonicalize_filename(wanted ? wanted : fallback, NULL);
+    if (g_mkdir_with_parents(path, 0700) == 0)
+        return g_steal_pointer(&path);
+    g_set_error(error, RS_ERROR, RS_ERROR_IO, "%s: can't make the run folder: %s", path,
+                g_strerror(errno));
+    return NULL;
+}
+
+/* What a traced process is told, as NAME, VALUE pairs. */
+static GPtrArray *make_settings(const Options *o, const gchar *folder, const gchar *run_id,
+                                const gchar *tracer)
+{
+    GPtrArray *s = g_ptr_array_new_with_free_func(g_free);
+    const gchar *preloaded = g_getenv("LD_PRELOAD");
+    const gchar *pairs[][2] = {
+        {"RINGSCOPE_DIR", folder},
+        {"RINGSCOPE_RUN_ID", run_id},
+        {"RINGSCOPE_EXPORT", "none"}, /* merged at the end, all ranks at once */
+        {"RINGSCOPE_TRACE", o->trace},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(pairs); i++) {
+        if (!pairs[i][1])
+            continue;
+        g_ptr_array_add(s, g_strdup(pairs[i][0]));
+        g_ptr_array_add(s, g_strdup(pairs[i][1]));
+    }
+    g_ptr_array_add(s, g_strdup("LD_PRELOAD"));
+    g_ptr_array_add(s, preloaded && preloaded[0] ? g_strconcat(tracer, ":", preloaded, NULL)
+                                                 : g_strdup(tracer));
+    return s;
+}
+
+/* Open MPI and the Hydra family (MPICH, Intel MPI) pass environment on in different words. */
+static gboolean is_open_mpi(const gchar *mpirun, gboolean *ret, GError **error)
+{
+    gchar *argv[] = {(gchar *)mpirun, (gchar *)"--version", NULL};
+    g_autofree gchar *out = NULL;
+    g_autoptr(GError) cause = NULL;
+    if (!g_spawn_sync(NULL, argv, NULL, G_SPAWN_SEARCH_PATH | G_SPAWN_STDERR_TO_DEV_NULL, NULL,
+                      NULL, &out, NULL, NULL, &cause)) {
+        g_set_error(error, RS_ERROR, RS_ERROR_USAGE,
+                    "--np needs an mpirun: %s (name it with --mpirun)", cause->message);
+        return FALSE;
+    }
+    *ret = strstr(out, "Open MPI") || strstr(out, "OpenRTE") || strstr(out, "PRTE");
+    return TRUE;
+}
+
+static void add_environment(GPtrArray *line, const GPtrArray *settings, gboolean open_mpi)
+{
+    for (guint i = 0; i + 1 < settings->len; i += 2) {
+        const gchar *name = g_ptr_array_index(settings, i);
+        const gchar *value = g_ptr_array_index(settings, i + 1);
+        g_ptr_array_add(line, g_strdup(open_mpi ? "-x" : "-genv"));
+        if (open_mpi) {
+            g_ptr_array_add(line, g_strconcat(name, "=", value, NULL));
+        } else {
+            g_ptr_array_add(line, g_strdup(name));
+            g_ptr_array_add(line, g_strdup(value));
+        }
+    }
+}
+
+/* mpirun, its options and the program; the environment goes to the ranks, not to mpirun. */
+static GPtrArray *make_mpirun_line(const Options *o, const GPtrArray *settings, char **program,
+                                   GError **error)
+{
+    const gchar *mpirun = o->mpirun ? o->mpirun : "mpirun";
+    gboolean open_mpi;
+    if (!is_open_mpi(mpirun, &open_mpi, error))
+        return NULL;
+    GPtrArray *line = g_ptr_array_new_with_free_func(g_free);
+    g_ptr_array_add(line, g_strdup(mpirun));
+    g_ptr_array_add(line, g_strdup("-np"));
+    g_ptr_array_add(line, g_strdup_printf("%d", o->ranks));
+    if (o->hosts) {
+        g_ptr_array_add(line, g_strdup(open_mpi ? "-H" : "-hosts"));
+        g_ptr_array_add(line, g_strdup(o->hosts));
+    }
+    add_environment(line, settings, open_mpi);
+    for (guint i = 0; program[i]; i++)
+        g_ptr_array_add(line, g_strdup(program[i]));
+    g_ptr_array_add(line, NULL);
+    return line;
+}
+
+static gboolean launch(const Options *o, const GPtrArray *settings, char **program, int *ret_status,
+                       GError **error)
+{
+    g_auto(GStrv) environment = g_get_environ();
+    if (o->ranks > 0) {
+        g_autoptr(GPtrArray) line = make_mpirun_line(o, settings, program, error);
+        return line && rs_launch((gchar **)line->pdata, environment, ret_status, error);
+    }
+    for (guint i = 0; i + 1 < settings->len; i += 2)
+        environment = g_environ_setenv(environment, g_ptr_array_index(settings, i),
+                                       g_ptr_array_index(settings, i + 1), TRUE);
+    return rs_launch(program, environment, ret_status, error);
+}
+
+static gboolean has_captures(const gchar *folder)
+{
+    GDir *dir = g_dir_open(folder, 0, NULL);
+    gboolean found = FALSE;
+    const gchar *name;
+    while (dir && !found && (name = g_dir_read_name(dir)))
+        found = g_str_has_suffix(name, ".rsc");
+    if (dir)
+        g_dir_close(dir);
+    return found;
+}
+
+/* The program's status stands, whatever becomes of the merge: that is said on stderr. */
+static void merge(const gchar *folder)
+{
+    if (!has_captures(folder)) {
+        fprintf(stderr,
+                "ringscope: %s: nothing was recorded: the program called no MPI or NCCL, or is "
+                "statically linked\n",
+                folder);
+        g_rmdir(folder);
+        return;
+    }
+    const RsMerge what = {.path = folder, .progress = rs_command_progress};
+    g_autoptr(GError) error = NULL;
+    g_auto(GStrv) written = NULL;
+    g_autoptr(RsModel) m = rs_merge(&what, &written, &error);
+    rs_command_progress(1, "", NULL);
+    if (!m) {
+        rs_command_fail(error);
+        return;
+    }
+    rs_command_warn(m);
+    for (guint i = 0; !rs_command_quiet && written[i]; i++)
+        fprintf(stderr, "ringscope: wrote %s\n", written[i]);
+    if (!rs_command_quiet)
+        fprintf(stderr, "ringscope: next: ringscope report %s\n", folder);
+}
+
+int rs_command_run(const RsCommand *self, int argc, char **argv)
+{
+    g_auto(Options) o = {0};
+    int status;
+    respell_np(argc, argv);
+    if (!parse(self, &o, &argc, &argv, &status))
+        return status;
+    char **program = argv + 1;
+    if (program[0] && strcmp(program[0], "--") == 0)
+        program++;
+    if (!program[0])
+        return rs_command_usage(self, "name a program to run");
+    const gchar *wrong = check_trace(o.trace);
+    if (wrong || o.ranks < 0 || (o.hosts && o.ranks == 0))
+        return rs_command_usage(self, "%s", wrong ? wrong : "-H goes with -np N, N from 1");
+    g_autoptr(GError) error = NULL;
+    g_autofree gchar *tracer = rs_beside_find_tracer(&error);
+    g_autofree gchar *run_id = make_run_id();
+    g_autofree gchar *folder = tracer ? make_folder(o.folder, program[0], run_id, &error) : NULL;
+    if (!folder)
+        return rs_command_fail(error);
+    g_autoptr(GPtrArray) settings = make_settings(&o, folder, run_id, tracer);
+    if (!launch(&o, settings, program, &status, &error)) {
+        g_rmdir(folder); /* only an empty one goes */
+        return rs_command_fail(error);
+    }
+    merge(folder);
+    return status;
+}
