@@ -345,7 +345,7 @@ static void say_lateness(const RsModel *m, const Suspect *x, RsFinding *f)
         "its own time made it late for %s of %u ranks in %u of %u %s, typically by %.3f ms"
         "; it was the last to %s in %u of them",
         rendezvous ? "agreements on tensors" : "collectives", s->n_members, x->culprit_of,
-        s->counted, s->stepped ? "steps after the first" : "that somebody was late for",
+        s->counted, s->stepped ? "steps after the first" : "in which anybody was late",
         (gdouble)x->typical_ns / 1e6, rendezvous ? "be ready" : "arrive", x->last_in);
     if (x->last_in < x->culprit_of)
         rs_finding_say(f,
@@ -361,6 +361,26 @@ static void say_lateness(const RsModel *m, const Suspect *x, RsFinding *f)
         rs_finding_say(f, "seen in %u of %u steps, from step %u to step %u", f->steps->len,
                        m->steps->len, g_array_index(f->steps, guint32, 0),
                        g_array_index(f->steps, guint32, f->steps->len - 1));
+}
+
+/* All it did in its own time, beside what the others did. */
+static void say_work(const RsContext *ctx, const Suspect *x, RsFinding *f)
+{
+    guint32 n = ctx->model->ranks->len, k = 0;
+    g_autofree gint64 *others = g_new(gint64, n + 1);
+    gint64 own = 0;
+    for (guint32 r = 0; r < n; r++) {
+        gint64 ns = rs_timeline_own_ns(&ctx->timelines[r], ctx->model->duration_ns);
+        if (r == x->rank)
+            own = ns;
+        else if (x->stream->member[r] && !rs_model_rank(ctx->model, r)->missing)
+            others[k++] = ns;
+    }
+    if (k > 0)
+        rs_finding_say(f,
+                       "over the run it works %.3f s without waiting for anybody, the median other "
+                       "rank %.3f s",
+                       (gdouble)own / 1e9, (gdouble)rs_median_ns(others, k) / 1e9);
 }
 
 static void say_phase(const RsContext *ctx, const Suspect *x, RsFinding *f)
@@ -400,6 +420,7 @@ static void report(const RsContext *ctx, const Suspect *x, RsResults *results)
                         "run)",
                         rank, host_of(m, x->rank), f->cost_s, f->cost_percent);
     say_lateness(m, x, f);
+    say_work(ctx, x, f);
     say_phase(ctx, x, f);
     f->remedy = g_strdup_printf(
         "look at what only rank %d does or what only %s has: more or larger input, extra code on "
