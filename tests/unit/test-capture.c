@@ -269,6 +269,35 @@ static void same_key_messages_meet_in_order(void **state)
     assert_int_equal(unmatched, 1);
 }
 
+static void threads_of_a_sender_send_in_order_of_time(void **state)
+{
+    /* Two threads of rank 0 send the same key by turns; blocks of one thread stand together. */
+    CwFile *f = begin(0, 2, "alpha");
+    for (guint thread = 0; thread < 2; thread++) {
+        for (guint i = 0; i < 3; i++) {
+            struct rs_event e = message(CW_SEND, 1000 * (2 * i + 2 - thread), 0, 1, 9);
+            e.end = e.start + 10;
+            e.count = 100 + 2 * i + 1 - thread; /* thread 1 sends first */
+            e.flags = 0;
+            cw_event(f, e);
+        }
+        cw_block(f, RS_BLOCK_EVENTS, thread, 0);
+    }
+    finish(f, *state, 0);
+    f = begin(1, 2, "alpha");
+    for (guint i = 0; i < 6; i++) {
+        struct rs_event e = message(CW_RECV, 10000 + 100 * i, 10050 + 100 * i, 0, 9);
+        e.flags = 0;
+        cw_event(f, e);
+    }
+    cw_block(f, RS_BLOCK_EVENTS, 0, 0);
+    finish(f, *state, 1);
+    g_autoptr(RsModel) m = open_folder(*state);
+    assert_int_equal(m->messages->len, 6);
+    for (guint i = 0; i < 6; i++)
+        assert_int_equal(g_array_index(m->messages, RsMessage, i).bytes, (100 + i) * 4);
+}
+
 static void collectives_of_two_communicators_do_not_mix_and_holes_keep_their_number(void **state)
 {
     for (gint32 rank = 0; rank < 2; rank++) {
@@ -539,7 +568,9 @@ static guint64 beta_tick(guint64 t)
     return 3 * beta_ns(t) + 999;
 }
 
-static CwFile *begin_far(gint32 rank, gboolean probes)
+typedef enum { NOBODY_ASKS, ALPHA_ASKS, BETA_ASKS } Probes;
+
+static CwFile *begin_far(gint32 rank, Probes probes)
 {
     CwFile *f = cw_new();
     gboolean beta = rank >= 2;
@@ -548,17 +579,21 @@ static CwFile *begin_far(gint32 rank, gboolean probes)
     for (guint64 t = 1000000000; t <= 61000000000; t += 60000000000)
         cw_anchor(f, beta ? beta_tick(t) : alpha_tick(t), beta ? beta_ns(t) : t,
                   1700000000000000000u + t, 40);
-    for (guint i = 0; rank == 2 && probes && i < 2; i++) {
-        guint64 t = 1100000000 + 59000000000u * i; /* beta asks alpha; 9 us there, 11 us back */
-        cw_probe(f, 0, beta_tick(t), alpha_tick(t + 9000), alpha_tick(t + 9500),
-                 beta_tick(t + 20500));
+    for (guint i = 0; i < 2; i++) { /* 9 us there, 11 us back */
+        guint64 t = 1100000000 + 59000000000u * i;
+        if (probes == BETA_ASKS && rank == 2)
+            cw_probe(f, 0, beta_tick(t), alpha_tick(t + 9000), alpha_tick(t + 9500),
+                     beta_tick(t + 20500));
+        if (probes == ALPHA_ASKS && rank == 0)
+            cw_probe(f, 2, alpha_tick(t), beta_tick(t + 9000), beta_tick(t + 9500),
+                     alpha_tick(t + 20500));
     }
     cw_block(f, RS_BLOCK_CLOCK, 0, 0);
     cw_standard_defs(f, rank, 4);
     return f;
 }
 
-static void write_far_run(const gchar *folder, gboolean probes)
+static void write_far_run(const gchar *folder, Probes probes)
 {
     for (gint32 rank = 0; rank < 4; rank++) {
         CwFile *f = begin_far(rank, probes);
@@ -597,16 +632,18 @@ static void check_far_run(const RsModel *m, gint64 allowed)
 
 static void two_hosts_are_aligned_by_round_trips(void **state)
 {
-    write_far_run(*state, TRUE);
-    g_autoptr(RsModel) m = open_folder(*state);
-    assert_string_equal(m->clock_method, "round trips");
-    check_far_run(m, 1100); /* the ways differ by 2 us: a millisecond's half is not told */
-    assert_in_range(m->clock_uncertainty_ns, 10000, 11000);
+    for (Probes who = ALPHA_ASKS; who <= BETA_ASKS; who++) {
+        write_far_run(*state, who);
+        g_autoptr(RsModel) m = open_folder(*state);
+        assert_string_equal(m->clock_method, "round trips");
+        check_far_run(m, 1100); /* the ways differ by 2 us: half of that can't be told */
+        assert_in_range(m->clock_uncertainty_ns, 10000, 11000);
+    }
 }
 
 static void two_hosts_are_aligned_by_collective_ends_without_round_trips(void **state)
 {
-    write_far_run(*state, FALSE);
+    write_far_run(*state, NOBODY_ASKS);
     g_autoptr(RsModel) m = open_folder(*state);
     assert_string_equal(m->clock_method, "collective ends");
     check_far_run(m, 10000);
@@ -639,6 +676,7 @@ int main(void)
         TEST(reused_request_value_is_a_new_request),
         TEST(sendrecv_is_two_messages),
         TEST(same_key_messages_meet_in_order),
+        TEST(threads_of_a_sender_send_in_order_of_time),
         TEST(collectives_of_two_communicators_do_not_mix_and_holes_keep_their_number),
         TEST(disagreeing_members_are_a_mismatch),
         TEST(nonblocking_collective_ends_at_its_completion),

@@ -81,6 +81,24 @@ static void tick_map_drops_a_blunt_anchor_and_keeps_order_in_a_crowd(void **stat
     rs_tick_map_clear(&map);
 }
 
+static void tick_map_takes_the_sharpest_of_neighbours(void **state)
+{
+    /* Truth: ns = tick. Those that took long are off by half of what they took. */
+    struct rs_anchor a[] = {
+        {RS_CLOCK_ANCHOR, 300, 1000000, 1000150, 0},
+        {RS_CLOCK_ANCHOR, 30, 3000000, 3000000, 0},
+        {RS_CLOCK_ANCHOR, 280, 4000000, 4000140, 0},
+        {RS_CLOCK_ANCHOR, 30, 8000000000, 8000000000, 0},
+        {RS_CLOCK_ANCHOR, 300, 8002000000, 8002000150, 0},
+    };
+    RsTickMap map;
+    rs_tick_map_init(&map, a, G_N_ELEMENTS(a), 0, 0);
+    for (guint i = 0; i < G_N_ELEMENTS(a); i++)
+        assert_int_equal(rs_tick_map_ns(&map, a[i].tick), a[i].tick);
+    assert_int_equal(map.uncertainty_ns, 15);
+    rs_tick_map_clear(&map);
+}
+
 static void tick_map_without_anchors_counts_from_its_origin(void **state)
 {
     RsTickMap map;
@@ -208,6 +226,7 @@ int main(void)
         cmocka_unit_test(tick_map_of_two_anchors_is_exact_between_and_beyond),
         cmocka_unit_test(tick_map_follows_a_steered_clock),
         cmocka_unit_test(tick_map_drops_a_blunt_anchor_and_keeps_order_in_a_crowd),
+        cmocka_unit_test(tick_map_takes_the_sharpest_of_neighbours),
         cmocka_unit_test(tick_map_without_anchors_counts_from_its_origin),
         cmocka_unit_test(trips_recover_planted_offset_and_drift),
         cmocka_unit_test(trips_at_one_moment_tell_no_drift_and_grow_uncertain),

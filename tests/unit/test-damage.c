@@ -123,6 +123,22 @@ static void capture_with_any_byte_flipped_loses_one_block_at_most(void **state)
     assert_true(warned > 0);
 }
 
+/* A block that lost bytes (a hole punched, a bad copy) must not take the next one with it. */
+static void bytes_lost_within_a_block_lose_that_block_alone(void **state)
+{
+    g_autoptr(GByteArray) a = make_capture();
+    guint at = 0;
+    for (struct rs_block h;; at += (guint)sizeof h + ((h.payload_bytes + 7) & ~7u)) {
+        memcpy(&h, a->data + at, sizeof h);
+        if (h.kind == RS_BLOCK_EVENTS)
+            break;
+    }
+    g_byte_array_remove_range(a, at + 100, 40);
+    Outcome o = read_bytes(a->data, a->len);
+    assert_int_equal(o.events, 14 - 4);
+    assert_int_equal(o.warnings, 2); /* where it is, and that a block is missing */
+}
+
 static void garbage_between_blocks_is_skipped(void **state)
 {
     g_autoptr(GByteArray) a = make_capture();
@@ -147,6 +163,7 @@ int main(void)
         cmocka_unit_test(whole_capture_reads_without_a_warning),
         cmocka_unit_test(capture_cut_at_every_byte_gives_what_is_before),
         cmocka_unit_test(capture_with_any_byte_flipped_loses_one_block_at_most),
+        cmocka_unit_test(bytes_lost_within_a_block_lose_that_block_alone),
         cmocka_unit_test(garbage_between_blocks_is_skipped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

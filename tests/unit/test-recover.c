@@ -206,6 +206,34 @@ static void recovered_capture_reads_alone(void **state)
     assert_int_equal(events, 0);
 }
 
+/* More slots than go into one block, and where the first block is full an event's extension
+ * follows. */
+static void event_and_its_extension_stay_together_across_blocks(void **state)
+{
+    Left *l = *state;
+    const guint64 n = 1 << 15;
+    gsize bytes = RS_RING_SLOTS_OFFSET + n * sizeof(struct rs_event);
+    g_autofree guint8 *file = g_malloc0(bytes);
+    struct rs_ring_thread t = {.magic = RS_RING_MAGIC, .version = RS_RING_VERSION};
+    t.slot_count = n;
+    t.head = n - 1;
+    memcpy(file, &t, sizeof t);
+    for (guint64 i = 0; i < t.head; i++) {
+        struct rs_event e = {.op = CW_ALLREDUCE, .peer = -1, .start = 50000 + i, .end = 50001 + i};
+        if (i > 0 && i % 2 == 0) { /* every event but the first has one */
+            memset(&e, 0, sizeof e);
+            e.op = RS_EXT_STREAM;
+        }
+        memcpy(file + RS_RING_SLOTS_OFFSET + i * sizeof e, &e, sizeof e);
+    }
+    write_file(l, 1, file, bytes);
+    leave_behind(l, FALSE);
+    assert_true(rs_recover(l->capture, NULL, NULL));
+    g_autoptr(RsModel) m = open_run(l);
+    assert_int_equal(m->events.n, 1 + 1 + (n - 2) / 2);
+    assert_int_equal(m->warnings->len, 0); /* no slot without its event */
+}
+
 static void rings_of_a_living_process_stay(void **state)
 {
     Left *l = *state;
@@ -279,6 +307,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(orphaned_rings_are_read_without_changing_anything),
         TEST(recovered_capture_reads_alone),
+        TEST(event_and_its_extension_stay_together_across_blocks),
         TEST(rings_of_a_living_process_stay),
         TEST(rings_that_are_not_this_capture_s_are_left_alone),
         TEST(damaged_rings_lose_themselves_alone),
