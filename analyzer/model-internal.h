@@ -74,8 +74,14 @@ gint32 rs_comms_rank_of(const RsBuilder *b, guint32 event, guint32 rank);
 /* align.c: raw events to monotonic ns (before ordering), then all domains on one axis (after
  * collectives are paired), then the axis from 0. */
 void rs_align_ticks(RsBuilder *b);
-void rs_align_domains(RsBuilder *b);
+void rs_align_domains(RsBuilder *b); /* align-domains.c */
 void rs_align_base(RsBuilder *b);
+
+#define RS_TIME_MAX ((gint64)1 << 58) /* no time is greater; sums of a few never overflow */
+/* Clock domain of a process. */
+guint32 rs_align_domain_of(const RsBuilder *b, guint32 process);
+/* Realtime minus monotonic of a domain, by its first anchor; FALSE without one. */
+gboolean rs_align_wall_offset(const RsBuilder *b, guint32 domain, gint64 *ret);
 
 /* Matching: pair_* need no times between ranks, time_* fill in the arrivals once there is one axis.
  */

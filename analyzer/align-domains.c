@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * align-domains.c - the clocks of all domains to that of the reference, the lowest rank's.
+ *
+ * Domains are joined one by one: over round trips where there are any, always taking the link that
+ * leaves the least uncertainty; else over the ends of synchronising collectives. A domain that
+ * nothing joins is placed by the wall clock, and not trusted.
+ */
+#include "clock.h"
+#include "model-internal.h"
+
+#define MEETINGS_MAX 20000 /* collectives looked at in one round: more tell nothing new */
+
+typedef struct {
+    RsBuilder *b;
+    guint n;
+    RsClockFit *to_reference; /* by domain */
+    gboolean *aligned;
+    gint64 *from, *to; /* events of each domain */
+    gboolean by_trips, by_ends, lost;
+} Alignment;
+
+static void find_extents(Alignment *a)
+{
+    const RsModel *m = a->b->model;
+    g_autofree gboolean *any = g_new0(gboolean, a->n + 1);
+    for (guint t = 0; t < m->tracks->len; t++) {
+        const RsTrack *track = &g_array_index(m->tracks, RsTrack, t);
+        guint32 d = rs_model_rank(m, track->rank)->domain;
+        for (guint32 i = track->first; i < track->first + track->n; i++) {
+            a->from[d] = any[d] ? MIN(a->from[d], m->events.start_ns[i]) : m->events.start_ns[i];
+            a->to[d] = any[d] ? MAX(a->to[d], m->events.end_ns[i]) : m->events.end_ns[i];
+            any[d] = TRUE;
+        }
+    }
+}
+
+static void accept_fit(Alignment *a, guint32 domain, const RsClockFit *fit)
+{
+    a->to_reference[domain] = *fit;
+    a->aligned[domain] = TRUE;
+}
+
+/* ---- round trips ---- */
+
+typedef struct {
+    guint32 own, their; /* domains */
+    RsClockPoint point;
+} Trip;
+
+/* All round trips of two domains, as one of them sees them, in one line. */
+typedef struct {
+    guint32 own, their;
+    RsClockFit fit;
+} Link;
+
+static gint compare_trips(gconstpointer a, gconstpointer c)
+{
+    const Trip *x = a, *y = c;
+    if (x->own != y->own)
+        return x->own < y->own ? -1 : 1;
+    return x->their < y->their ? -1 : x->their > y->their;
+}
+
+/* Each trip tells both clocks: it is listed from either side, whoever began it. */
+static GArray *list_trips(const Alignment *a)
+{
+    GArray *trips = g_array_new(FALSE, FALSE, sizeof(Trip));
+    for (guint i = 0; i < a->b->processes->len; i++) {
+        const RsProcess *p = g_ptr_array_index(a->b->processes, i);
+        guint32 d = rs_align_domain_of(a->b, i);
+        for (guint k = 0; k < p->probes->len; k++) {
+            const struct rs_clock_probe *t = &g_array_index(p->probes, struct rs_clock_probe, k);
+            Trip trip = {d, (guint32)t->peer,
+                         rs_clock_point_of_trip((gint64)t->sent, (gint64)t->peer_received,
+                                                (gint64)t->peer_sent, (gint64)t->received)};
+            if (trip.their == d)
+                continue;
+            Trip back = {trip.their, d, trip.point};
+            back.point.own_ns = trip.point.their_ns;
+            back.point.their_ns = trip.point.own_ns;
+            g_array_append_val(trips, trip);
+            g_array_append_val(trips, back);
+        }
+    }
+    g_array_sort(trips, compare_trips);
+    return trips;
+}
+
+static void add_link(const Alignment *a, GArray *links, const Trip *trips, guint n)
+{
+    Link link = {.own = trips->own, .their = trips->their};
+    g_autofree RsClockPoint *points = g_new(RsClockPoint, n);
+    for (guint i = 0; i < n; i++)
+        points[i] = trips[i].point;
+    if (rs_clock_fit_trips(points, n, a->from[link.own], a->to[link.own], &link.fit))
+        g_array_append_val(links, link);
+}
+
+static GArray *make_links(const Alignment *a)
+{
+    g_autoptr(GArray) trips = list_trips(a);
+    GArray *links = g_array_new(FALSE, FALSE, sizeof(Link));
+    const Trip *t = (const Trip *)(void *)trips->data;
+    for (guint from = 0, to; from < trips->len; from = to) {
+        for (to = from + 1; to < trips->len && compare_trips(&t[from], &t[to]) == 0; to++)
+            ;
+        add_link(a, links, t + from, to - from);
+    }
+    return links;
+}
+
+static void join_by_trips(Alignment *a)
+{
+    g_autoptr(GArray) links = make_links(a);
+    for (;;) {
+        RsClockFit best = {0};
+        guint32 domain = RS_NONE;
+        for (guint i = 0; i < links->len; i++) {
+            const Link *l = &g_array_index(links, Link, i);
+            if (a->aligned[l->own] || !a->aligned[l->their])
+                continue;
+            RsClockFit fit = rs_clock_fit_chain(&a->to_reference[l->their], &l->fit);
+            if (domain == RS_NONE || fit.uncertainty_ns < best.uncertainty_ns) {
+                best = fit;
+                domain = l->own;
+            }
+        }
+        if (domain == RS_NONE)
+            return;
+        accept_fit(a, domain, &best);
+        a->by_trips = TRUE;
+    }
+}
+
+/* ---- meetings ---- */
+
+static gboolean is_meeting(const RsModel *m, const RsInstance *inst)
+{
+    const RsSig *s = &g_array_index(m->sigs, RsSig, inst->sig);
+    return inst->complete && inst->timed && !inst->mismatched && s->klass == RS_CLASS_COLL &&
+           rs_coll_synchronises(s->coll);
+}
+
+/* Latest arrival and earliest end, of one domain or of all that are aligned. */
+typedef struct {
+    gint64 arrival, end;
+    gboolean any;
+} Extent;
+
+static void widen(Extent *x, gint64 arrival, gint64 end)
+{
+    x->arrival = x->any ? MAX(x->arrival, arrival) : arrival;
+    x->end = x->any ? MIN(x->end, end) : end;
+    x->any = TRUE;
+}
+
+/* Adds what one collective tells of each domain not yet aligned. `seen`: by domain, all clear. */
+static void add_meetings(const Alignment *a, const RsInstance *inst, Extent *seen,
+                         GArray **meetings)
+{
+    const RsModel *m = a->b->model;
+    guint32 n = g_array_index(m->comms, RsComm, inst->comm).n_members;
+    const guint32 *members = &g_array_index(m->member_events, guint32, inst->first_member);
+    Extent reference = {0};
+    for (guint32 i = 0; i < n; i++) {
+        guint32 d = rs_model_rank(m, rs_model_rank_of(m, members[i]))->domain;
+        gint64 arrival = rs_model_arrival_ns(m, members[i]), end = rs_model_done_ns(m, members[i]);
+        const RsClockFit *f = &a->to_reference[d];
+        if (a->aligned[d])
+            widen(&reference, rs_clock_fit_apply(f, arrival), rs_clock_fit_apply(f, end));
+        else
+            widen(&seen[d], arrival, end);
+    }
+    for (guint32 i = 0; i < n; i++) {
+        guint32 d = rs_model_rank(m, rs_model_rank_of(m, members[i]))->domain;
+        RsClockMeeting t = {seen[d].arrival, seen[d].end, reference.arrival, reference.end};
+        if (seen[d].any && reference.any)
+            g_array_append_val(meetings[d], t);
+        seen[d].any = FALSE;
+    }
+}
+
+/* Joins every domain that has met the aligned ones often enough. Returns FALSE where none has. */
+static gboolean join_round_by_ends(Alignment *a)
+{
+    const RsModel *m = a->b->model;
+    GArray **meetings = g_new(GArray *, a->n);
+    g_autofree Extent *seen = g_new0(Extent, a->n);
+    for (guint d = 0; d < a->n; d++)
+        meetings[d] = g_array_new(FALSE, FALSE, sizeof(RsClockMeeting));
+    guint stride = 1 + m->instances->len / MEETINGS_MAX;
+    for (guint i = 0; i < m->instances->len; i += stride) {
+        const RsInstance *inst = &g_array_index(m->instances, RsInstance, i);
+        if (is_meeting(m, inst))
+            add_meetings(a, inst, seen, meetings);
+    }
+    gboolean joined = FALSE;
+    for (guint d = 0; d < a->n; d++) {
+        RsClockFit fit;
+        if (!a->aligned[d] && rs_clock_fit_meetings((RsClockMeeting *)(void *)meetings[d]->data,
+                                                    meetings[d]->len, &fit)) {
+            accept_fit(a, d, &fit);
+            joined = a->by_ends = TRUE;
+        }
+        g_array_unref(meetings[d]);
+    }
+    g_free(meetings);
+    return joined;
+}
+
+static gboolean all_aligned(const Alignment *a)
+{
+    for (guint d = 0; d < a->n; d++)
+        if (!a->aligned[d])
+            return FALSE;
+    return TRUE;
+}
+
+/* ---- what is left ---- */
+
+static void place_by_wall(Alignment *a, guint32 domain)
+{
+    gint64 own, reference;
+    RsDomain *d = &g_array_index(a->b->model->domains, RsDomain, domain);
+    a->to_reference[domain] = (RsClockFit){.at_ns = a->from[domain]};
+    if (rs_align_wall_offset(a->b, domain, &own) && rs_align_wall_offset(a->b, 0, &reference))
+        a->to_reference[domain].offset_ns = own - reference;
+    else
+        a->to_reference[domain].offset_ns = a->from[0] - a->from[domain];
+    a->lost = TRUE;
+    rs_builder_warn(a->b, "", 0,
+                    "clock of %s: no round trips and fewer than 3 synchronising collectives join "
+                    "it to the other clocks: placed by the wall clock, not trusted",
+                    rs_model_str(a->b->model, d->name));
+}
+
+static void apply(Alignment *a)
+{
+    RsModel *m = a->b->model;
+    for (guint t = 0; t < m->tracks->len; t++) {
+        const RsTrack *track = &g_array_index(m->tracks, RsTrack, t);
+        const RsClockFit *f = &a->to_reference[rs_model_rank(m, track->rank)->domain];
+        if (f->offset_ns == 0 && f->drift == 0)
+            continue;
+        for (guint32 i = track->first; i < track->first + track->n; i++) {
+            gint64 start = rs_clock_fit_apply(f, m->events.start_ns[i]);
+            gint64 end = rs_clock_fit_apply(f, m->events.end_ns[i]);
+            m->events.start_ns[i] = CLAMP(start, -8 * RS_TIME_MAX, 8 * RS_TIME_MAX);
+            m->events.end_ns[i] =
+                MAX(CLAMP(end, -8 * RS_TIME_MAX, 8 * RS_TIME_MAX), m->events.start_ns[i]);
+        }
+    }
+}
+
+static void describe(Alignment *a)
+{
+    RsModel *m = a->b->model;
+    for (guint i = 0; i < a->n; i++) {
+        RsDomain *d = &g_array_index(m->domains, RsDomain, i);
+        const RsClockFit *f = &a->to_reference[i];
+        d->offset_ns = rs_clock_fit_apply(f, a->from[i]) - a->from[i];
+        d->drift_ppm = f->drift * 1e6;
+        d->uncertainty_ns += f->uncertainty_ns;
+        m->clock_uncertainty_ns = MAX(m->clock_uncertainty_ns, d->uncertainty_ns);
+    }
+    m->clock_method = a->lost       ? "none"
+                      : a->by_ends  ? "collective ends"
+                      : a->by_trips ? "round trips"
+                                    : "single domain";
+    m->clock_trusted = !a->lost;
+}
+
+/* Where a clock is not trusted, "uncertain by the length of the run" is the least that can be said.
+ */
+static void widen_lost(Alignment *a)
+{
+    RsModel *m = a->b->model;
+    gint64 length = G_USEC_PER_SEC * (gint64)1000;
+    for (guint i = 0; i < a->n; i++)
+        length = MAX(length, a->to[i] - a->from[i]);
+    for (guint i = 0; a->lost && i < a->n; i++)
+        if (!a->aligned[i])
+            g_array_index(m->domains, RsDomain, i).uncertainty_ns = length;
+}
+
+static gboolean has_own_clocks(const RsBuilder *b)
+{
+    for (guint i = 0; i < b->processes->len; i++)
+        if (((const RsProcess *)g_ptr_array_index(b->processes, i))->unit != RS_TIME_ALIGNED)
+            return TRUE;
+    return FALSE;
+}
+
+void rs_align_domains(RsBuilder *b)
+{
+    Alignment a = {.b = b, .n = b->model->domains->len};
+    if (a.n == 0 || !has_own_clocks(b))
+        return;
+    a.to_reference = g_new0(RsClockFit, a.n);
+    a.aligned = g_new0(gboolean, a.n);
+    a.from = g_new0(gint64, a.n);
+    a.to = g_new0(gint64, a.n);
+    find_extents(&a);
+    a.aligned[0] = TRUE;
+    join_by_trips(&a);
+    while (!all_aligned(&a) && join_round_by_ends(&a))
+        ;
+    for (guint i = 0; i < a.n; i++)
+        if (!a.aligned[i])
+            place_by_wall(&a, i);
+    apply(&a);
+    widen_lost(&a);
+    describe(&a);
+    g_free(a.to_reference);
+    g_free(a.aligned);
+    g_free(a.from);
+    g_free(a.to);
+}
