@@ -64,7 +64,7 @@ static void signal_to_the_launcher_reaches_the_program(void **state)
         close(in[1]);
         g_auto(GStrv) environment = g_get_environ();
         gchar *argv[] = {(gchar *)"sh", (gchar *)"-c",
-                         (gchar *)"trap 'exit 7' USR1; cat >&2 & echo ready; wait", NULL};
+                         (gchar *)"trap 'exit 7' USR1; exec 3<&0; cat <&3 >&2 & echo ready; wait", NULL};
         int status = 99;
         rs_launch(argv, environment, &status, NULL);
         _exit(status);
