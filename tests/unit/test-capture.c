@@ -83,7 +83,7 @@ static void finish(CwFile *f, const gchar *folder, gint32 rank)
 {
     cw_end(f, RS_END_FINALIZE, 0, 0, 0);
     g_autofree gchar *name = g_strdup_printf("host-%d.rsc", 500 + rank);
-    g_autofree gchar *path = cw_save(f, folder, name);
+    g_free(cw_save(f, folder, name));
     cw_free(f);
 }
 
@@ -429,7 +429,7 @@ static void open_call_of_a_killed_process_is_kept(void **state)
     cw_put(f, &o, sizeof o);
     cw_block(f, RS_BLOCK_OPEN, 0, RS_BLOCK_RECOVERED);
     cw_end(f, RS_END_KILLED, 9000, 1, 0);
-    g_autofree gchar *path = cw_save(f, *state, "host-500.rsc");
+    g_free(cw_save(f, *state, "host-500.rsc"));
     cw_free(f);
     g_autoptr(RsModel) m = open_folder(*state);
     const RsRank *r = rs_model_rank(m, 0);

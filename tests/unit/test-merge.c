@@ -31,7 +31,7 @@ static int make_run(void **state)
         cw_block(f, RS_BLOCK_EVENTS, 0, 0);
         cw_end(f, RS_END_FINALIZE, 40000, 6, 0);
         g_autofree gchar *name = g_strdup_printf("alpha-%d.rsc", 500 + rank);
-        g_autofree gchar *path = cw_save(f, folder, name);
+        g_free(cw_save(f, folder, name));
     }
     *state = folder;
     return 0;
@@ -95,7 +95,7 @@ static void one_capture_gives_files_of_its_name(void **state)
 static void prefix_and_formats_are_obeyed(void **state)
 {
     g_autofree gchar *prefix = g_build_filename(*state, "mine", NULL);
-    g_autoptr(RsModel) m = merge(*state, prefix, "chrome");
+    rs_model_free(merge(*state, prefix, "chrome"));
     assert_true(exists(*state, "mine.json"));
     assert_false(exists(*state, "mine.sqlite"));
     const RsMerge wrong = {.path = *state, .formats = "chrome,pdf"};
@@ -106,7 +106,7 @@ static void prefix_and_formats_are_obeyed(void **state)
 
 static void merged_folder_without_captures_says_there_is_nothing_to_merge(void **state)
 {
-    g_autoptr(RsModel) m = merge(*state, NULL, "sqlite");
+    rs_model_free(merge(*state, NULL, "sqlite"));
     g_autofree gchar *sqlite = g_build_filename(*state, "run.sqlite", NULL);
     const RsMerge what = {.path = sqlite};
     g_autoptr(GError) error = NULL;
