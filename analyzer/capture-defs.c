@@ -6,6 +6,7 @@
 
 void rs_capture_init_tables(RsCapture *c)
 {
+    c->identities = g_hash_table_new(g_int64_hash, g_int64_equal);
     c->strings = g_hash_table_new(g_direct_hash, g_direct_equal);
     GHashTable **tables[] = {&c->comms, &c->dtypes, &c->redops, &c->ops, &c->threads};
     for (guint i = 0; i < G_N_ELEMENTS(tables); i++)
@@ -14,7 +15,8 @@ void rs_capture_init_tables(RsCapture *c)
 
 void rs_capture_clear_tables(RsCapture *c)
 {
-    GHashTable *tables[] = {c->strings, c->comms, c->dtypes, c->redops, c->ops, c->threads};
+    GHashTable *tables[] = {c->identities, c->strings, c->comms,  c->dtypes,
+                            c->redops,     c->ops,     c->threads};
     for (guint i = 0; i < G_N_ELEMENTS(tables); i++)
         g_hash_table_unref(tables[i]);
 }
@@ -46,16 +48,14 @@ RsCaptureType rs_capture_type(const RsCapture *c, guint32 id)
     return t ? *t : (RsCaptureType){0};
 }
 
+/* One process may hold several members of a communicator: one process, many devices. */
 static void mark_shared(RsCapture *c, RsCaptureComm *added)
 {
-    GHashTableIter it;
-    gpointer value;
-    g_hash_table_iter_init(&it, c->comms);
-    while (g_hash_table_iter_next(&it, NULL, &value)) {
-        RsCaptureComm *other = value;
-        if (other != added && other->identity == added->identity && other->rank != added->rank)
-            other->shared = added->shared = TRUE;
-    }
+    RsCaptureComm *first = g_hash_table_lookup(c->identities, &added->identity);
+    if (!first)
+        g_hash_table_insert(c->identities, &added->identity, added);
+    else if (first->rank != added->rank)
+        first->shared = added->shared = TRUE;
 }
 
 static void add_comm(RsCapture *c, const guint8 *p, guint32 bytes)

@@ -53,6 +53,7 @@ typedef struct {
     RsProcess *p;
     const gchar *path;
     guint32 process;
+    GHashTable *identities; /* of communicators: -> the first RsCaptureComm */
     GHashTable *strings, *comms, *dtypes, *redops, *ops, *threads; /* by id or number */
     struct {
         RsSigKey key;

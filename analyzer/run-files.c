@@ -37,8 +37,19 @@ static gboolean sniff(const gchar *path, Content *ret, GError **error)
     return TRUE;
 }
 
+static gboolean has_capture(const RsRunFiles *o, const gchar *path)
+{
+    for (guint i = 0; i < o->captures->len; i++)
+        if (g_str_equal(((const RsRunFile *)g_ptr_array_index(o->captures, i))->path, path))
+            return TRUE;
+    return FALSE;
+}
+
+/* Named twice, read once. */
 static void add_capture(RsRunFiles *o, const gchar *path, gboolean named)
 {
+    if (named && has_capture(o, path))
+        return;
     RsRunFile *f = g_new0(RsRunFile, 1);
     GStatBuf st;
     f->path = g_strdup(path);

@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "capture-writer.h"
+#include "capture.h"
 #include "model-builder.h"
 
 typedef struct {
@@ -82,6 +84,39 @@ static void one_process_with_two_devices_is_two_members(void **state)
             assert_int_equal(rs_model_sig(m, e)->member, member + 1);
             assert_int_equal(rs_model_sig(m, m->events.link[e])->member, member + 1);
         }
+    }
+}
+
+/* As recorded: two definitions of one identity, ids of their own. */
+static void capture_of_two_devices_names_both_members(void **state)
+{
+    g_autoptr(CwFile) f = cw_new();
+    cw_process(f, 0, 1, "alpha", "alpha", 500, "1000000000");
+    cw_standard_defs(f, 0, 1);
+    for (gint32 member = 0; member < 2; member++)
+        cw_comm(f, 5 + (guint32)member, 0x4e, member, 2, NULL, RS_COMM_NCCL);
+    cw_block(f, RS_BLOCK_DEFS, 0, 0);
+    for (guint i = 0; i < 6; i++)
+        cw_event(f, (struct rs_event){.op = CW_NCCL_ALLREDUCE,
+                                      .peer = -1,
+                                      .start = 100 * i,
+                                      .end = 100 * i + 20,
+                                      .count = 8,
+                                      .comm = 5 + i % 2,
+                                      .dtype = 1,
+                                      .seq = i / 2});
+    cw_block(f, RS_BLOCK_EVENTS, 0, 0);
+    g_autoptr(GBytes) bytes = g_bytes_new(f->bytes->data, f->bytes->len);
+    g_autoptr(RsBlocks) blocks = rs_blocks_open_bytes("x.rsc", bytes);
+    RsBuilder *b = rs_builder_new();
+    assert_true(rs_capture_read(b, &blocks, 1, NULL, NULL, NULL, NULL));
+    g_autoptr(RsModel) m = rs_builder_finish(b, RS_FINISH_ALL);
+    assert_int_equal(m->instances->len, 3);
+    for (guint i = 0; i < 3; i++) {
+        const RsInstance *inst = &g_array_index(m->instances, RsInstance, i);
+        assert_true(inst->complete);
+        assert_int_equal(inst->n_present, 2);
+        assert_int_equal(inst->last_arrival_ns - inst->first_arrival_ns, 100);
     }
 }
 
@@ -162,6 +197,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_process_with_two_devices_is_two_members),
+        cmocka_unit_test(capture_of_two_devices_names_both_members),
         cmocka_unit_test(device_intervals_time_messages_and_calls_alone_do_not),
         cmocka_unit_test(a_rank_without_its_device_interval_leaves_the_instance_untimed),
         cmocka_unit_test(a_number_used_twice_is_left_out_and_said),
