@@ -74,6 +74,8 @@ struct rs_core {
     uint32_t parts;                  /* enum rs_part bits that are on */
     volatile uint32_t *epoch;        /* grows when any handle is freed or made again: caches are stale */
     volatile uint32_t *off;          /* nonzero: record nothing (stopped, failed, or child not ready) */
+    volatile uint32_t *started;      /* nonzero: a call of a traced API has made this process a capture;
+                                        what records beside such calls (NVTX, I/O) waits for it */
     bool use_tsc;
 
     /* The calling thread's state, made at first sight; NULL where recording is off. */
