@@ -1,10 +1,46 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Installs what is missing, builds, runs every suite. Last line: N passed, N failed, N skipped.
+#
+#   tests/run.sh          everything: what CI runs
+#   tests/run.sh quick    one build with gcc, all suites
+#
+# Builds: build (gcc, all suites), build-clang and build-bare (every feature off): unit tests;
+# build-sanitize (address and undefined behaviour): unit tests and fuzz corpora.
 set -eu
 cd "$(dirname "$0")/.."
+case "${1:-all}" in
+all | quick) what=${1:-all} ;;
+*) echo "usage: tests/run.sh [quick]" >&2; exit 2 ;;
+esac
+
 tests/install-deps.sh test
-[ -d build ] || meson setup build --werror
-ninja -C build
-status=0
-meson test -C build --no-rebuild --print-errorlogs || status=$?
-exec python3 tests/summary.py build/meson-logs/testlog.json tests/expected-skips "$status"
+logs=
+
+# build FOLDER SUITES SETUP-OPTIONS...
+build() {
+    folder=$1
+    suites=$2
+    shift 2
+    echo "== $folder"
+    [ -f "$folder/build.ninja" ] || meson setup "$folder" --werror "$@" >"$folder.setup.log" 2>&1 || {
+        cat "$folder.setup.log"
+        exit 1
+    }
+    rm -f "$folder.setup.log" "$folder/meson-logs/testlog.json"
+    ninja -C "$folder" --quiet
+    # The summary judges the log; meson's own status would end this script at the first failure.
+    # shellcheck disable=SC2086
+    meson test -C "$folder" --no-rebuild --print-errorlogs $suites || echo "meson test: status $?"
+    logs="$logs $folder/meson-logs/testlog.json"
+}
+
+build build "" -Dtest_clock=true
+if [ "$what" = all ]; then
+    CC=clang build build-clang "--suite unit"
+    build build-bare "--suite unit" -Dmpi=disabled -Dcuda=disabled -Dviewer=disabled
+    CC=clang build build-sanitize "--suite unit --suite fuzz" -Db_sanitize=address,undefined \
+        -Db_lundef=false
+fi
+# shellcheck disable=SC2086
+exec python3 tests/summary.py tests/expected-skips $logs

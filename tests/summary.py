@@ -1,8 +1,9 @@
-"""Counts meson's test log: python3 summary.py TESTLOG EXPECTED_SKIPS MESON_STATUS
+# SPDX-License-Identifier: Apache-2.0
+"""Counts meson's test logs: python3 summary.py EXPECTED_SKIPS TESTLOG...
 
 Prints the tests that failed and every skip with its reason, then "N passed, N failed, N skipped".
-A skip that EXPECTED_SKIPS doesn't list ("test name: reason", one a line) counts as failed.
-Exit status 0 only where nothing failed and meson itself was content.
+A skip that EXPECTED_SKIPS doesn't list ("test name: reason", one a line) counts as failed, and so
+does a log that is missing or empty: a suite that didn't run has not passed.
 """
 import json
 import sys
@@ -14,30 +15,41 @@ def expected_skips(path):
         return dict(line.split(":", 1) for line in lines if line and not line.startswith("#"))
 
 
-def main(log, skips_path, meson_status):
-    expected = expected_skips(skips_path)
-    passed = failed = skipped = 0
+def results(log):
+    """(test name, meson's result) of one log."""
     with open(log, encoding="utf-8") as f:
         tests = [json.loads(line) for line in f if line.strip()]
-    for test in tests:
-        name = test["name"].split(" / ")[-1]
-        if test["result"] == "OK":
-            passed += 1
-        elif test["result"] == "SKIP" and name in expected:
-            skipped += 1
-            print(f"skipped: {name}:{expected[name]}")
-        else:
-            failed += 1
-            print(f"failed: {name}: {test['result']}")
-    if not tests:
-        print("failed: no test ran")
-        failed += 1
-    if meson_status != 0 and failed == 0:
-        print(f"failed: meson test ended with status {meson_status}")
-        failed += 1
-    print(f"{passed} passed, {failed} failed, {skipped} skipped")
-    return 1 if failed else 0
+    return [(test["name"].split(" / ")[-1], test["result"]) for test in tests]
+
+
+def main(skips_path, logs):
+    expected = expected_skips(skips_path)
+    count = {"passed": 0, "failed": 0, "skipped": 0}
+
+    def tell(verdict, text):
+        count[verdict] += 1
+        if text:
+            print(f"{verdict}: {text}")
+
+    for log in logs:
+        folder = log.split("/", 1)[0]
+        try:
+            tests = results(log)
+        except OSError as error:
+            tests = []
+            print(error)
+        if not tests:
+            tell("failed", f"{folder}: no test ran")
+        for name, result in tests:
+            if result == "OK":
+                tell("passed", "")
+            elif result == "SKIP" and name in expected:
+                tell("skipped", f"{folder}: {name}:{expected[name]}")
+            else:
+                tell("failed", f"{folder}: {name}: {result}")
+    print(f"{count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped")
+    return 1 if count["failed"] else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))
+    sys.exit(main(sys.argv[1], sys.argv[2:]))
