@@ -27,23 +27,23 @@
 #include "ring.h"
 #include "rsc.h"
 
-#define RS_LIKELY(x) __builtin_expect(!!(x), 1)
+#define RS_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define RS_UNLIKELY(x) __builtin_expect(!!(x), 0)
-#define RS_HIDDEN __attribute__((visibility("hidden")))
+#define RS_HIDDEN      __attribute__((visibility("hidden")))
 
 /* A communicator as this process knows it. Lives as long as the process. */
 struct rs_comm {
     uint64_t identity;
-    uint32_t id;            /* RS_DEF_COMM id */
-    uint32_t next_seq;      /* number of its next collective: only the thread that calls one moves it */
-    uint32_t next_child;    /* communicators made from it so far */
+    uint32_t id;       /* RS_DEF_COMM id */
+    uint32_t next_seq; /* number of its next collective: only the thread that calls one moves it */
+    uint32_t next_child; /* communicators made from it so far */
     int32_t rank, size;
-    uint32_t api;           /* enum rs_comm_api */
-    int32_t *members;       /* world ranks by rank in it, NULL unknown */
+    uint32_t api;     /* enum rs_comm_api */
+    int32_t *members; /* world ranks by rank in it, NULL unknown */
 };
 
 struct rs_type {
-    uint32_t id;            /* RS_DEF_DTYPE or RS_DEF_REDOP id */
+    uint32_t id; /* RS_DEF_DTYPE or RS_DEF_REDOP id */
     uint64_t size_bytes;
 };
 
@@ -52,30 +52,49 @@ struct rs_type {
 struct rs_thread {
     struct rs_ring_thread *ring;
     struct rs_event *slots;
-    uint64_t mask;          /* slot_count - 1 */
-    uint64_t head;          /* own copy of ring->head */
-    uint64_t limit;         /* head may grow to this before ring->tail must be read again */
-    uint32_t depth;         /* > 0: inside a recorded call or the tracer itself; record nothing */
+    uint64_t mask;  /* slot_count - 1 */
+    uint64_t head;  /* own copy of ring->head */
+    uint64_t limit; /* head may grow to this before ring->tail must be read again */
+    uint32_t depth; /* > 0: inside a recorded call or the tracer itself; record nothing */
     uint32_t number;
     uint32_t range_depth;
-    struct { uint64_t handle; uint32_t epoch; struct rs_comm *comm; } comm_cache[RS_CACHE];
-    struct { uint64_t handle; uint32_t epoch; struct rs_type *type; } dtype_cache[RS_CACHE];
-    struct { uint64_t handle; uint32_t epoch; struct rs_type *type; } redop_cache[RS_CACHE];
-    void *scratch;          /* a back end's own, per thread */
+    struct {
+        uint64_t handle;
+        uint32_t epoch;
+        struct rs_comm *comm;
+    } comm_cache[RS_CACHE];
+    struct {
+        uint64_t handle;
+        uint32_t epoch;
+        struct rs_type *type;
+    } dtype_cache[RS_CACHE];
+    struct {
+        uint64_t handle;
+        uint32_t epoch;
+        struct rs_type *type;
+    } redop_cache[RS_CACHE];
+    void *scratch; /* a back end's own, per thread */
 };
 
 /* Which RINGSCOPE_TRACE parts are on. */
-enum rs_part { RS_PART_NCCL = 1, RS_PART_MPI = 2, RS_PART_NVTX = 4, RS_PART_CUDA = 8,
-               RS_PART_GLOO = 16, RS_PART_IO = 32, RS_PART_COUNTERS = 64 };
+enum rs_part {
+    RS_PART_NCCL = 1,
+    RS_PART_MPI = 2,
+    RS_PART_NVTX = 4,
+    RS_PART_CUDA = 8,
+    RS_PART_GLOO = 16,
+    RS_PART_IO = 32,
+    RS_PART_COUNTERS = 64
+};
 
 /* The slow functions, and what changes at run time. One table, made by core.c. */
 struct rs_core {
-    uint32_t abi;                    /* sizeof(struct rs_core) */
-    uint32_t parts;                  /* enum rs_part bits that are on */
-    volatile uint32_t *epoch;        /* grows when any handle is freed or made again: caches are stale */
-    volatile uint32_t *off;          /* nonzero: record nothing (stopped, failed, or child not ready) */
-    volatile uint32_t *started;      /* nonzero: a call of a traced API has made this process a capture;
-                                        what records beside such calls (NVTX, I/O) waits for it */
+    uint32_t abi;               /* sizeof(struct rs_core) */
+    uint32_t parts;             /* enum rs_part bits that are on */
+    volatile uint32_t *epoch;   /* grows when any handle is freed or made again: caches are stale */
+    volatile uint32_t *off;     /* nonzero: record nothing (stopped, failed, or child not ready) */
+    volatile uint32_t *started; /* nonzero: a call of a traced API has made this process a capture;
+                                   what records beside such calls (NVTX, I/O) waits for it */
     bool use_tsc;
 
     /* The calling thread's state, made at first sight; NULL where recording is off. */
@@ -85,7 +104,8 @@ struct rs_core {
 
     /* Interning: the same text gives the same id for the life of the process. 0 on failure. */
     uint32_t (*string)(const char *text, size_t bytes);
-    /* RS_DEF_OP for an operation this process may record; call once per op when its slot resolves. */
+    /* RS_DEF_OP for an operation this process may record; call once per op when its slot resolves.
+     */
     void (*define_op)(uint16_t op);
 
     /* Handle tables. find_x: NULL where unknown. define_x replaces what the handle meant before.
@@ -105,10 +125,10 @@ struct rs_core {
     void (*meta)(const char *key, const char *value);
     /* World rank and size, once known (MPI_Init, launcher's variables, NCCL). */
     void (*set_rank)(int32_t rank, int32_t world_size);
-    uint64_t (*run_hash)(void);      /* of the run id: the seed of identities */
-    const char *(*host)(void);       /* RINGSCOPE_HOST or the host's name */
-    const char *(*domain)(void);     /* clock domain: machine name + time namespace */
-    void (*anchor)(void);            /* take a clock anchor now */
+    uint64_t (*run_hash)(void);  /* of the run id: the seed of identities */
+    const char *(*host)(void);   /* RINGSCOPE_HOST or the host's name */
+    const char *(*domain)(void); /* clock domain: machine name + time namespace */
+    void (*anchor)(void);        /* take a clock anchor now */
     void (*probe)(const struct rs_clock_probe *probe);
     /* Flush rings to the file now; `reason` RS_END_* also writes the end block once. */
     void (*flush)(enum rs_end_reason reason);
@@ -181,7 +201,8 @@ static inline uint64_t rs_call_enter(struct rs_thread *t, uint16_t op, uint32_t 
     __atomic_store_n(&o->op, op, __ATOMIC_RELEASE);
     return now;
 }
-/* Leave: returns the end tick; the caller then writes the record with rs_room, rs_slot, rs_commit. */
+/* Leave: returns the end tick; the caller then writes the record with rs_room, rs_slot, rs_commit.
+ */
 static inline uint64_t rs_call_leave(struct rs_thread *t)
 {
     uint64_t now = rs_tick();

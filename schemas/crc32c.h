@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crc32c.h - CRC-32C (Castagnoli), the checksum of capture blocks: init and final xor ~0. */
-#ifndef RS_ANALYZER_CRC32C_H
-#define RS_ANALYZER_CRC32C_H
+#ifndef RS_SCHEMAS_CRC32C_H
+#define RS_SCHEMAS_CRC32C_H
 
 #include <stddef.h>
 #include <stdint.h>

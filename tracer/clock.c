@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * clock.c - ticks and what ties them to time: anchors, and round trips with other clock domains.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include "state.h"
+
+#define PENDING 256
+
+static union {
+    struct rs_anchor anchor;
+    struct rs_clock_probe probe;
+    uint32_t kind;
+} pending[PENDING];
+static unsigned pending_count;
+
+bool rs_clock_tsc_is_invariant(void)
+{
+#if defined(__x86_64__)
+    unsigned a, b, c, d;
+    return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & 1u << 8);
+#elif defined(__aarch64__)
+    return true;
+#else
+    return false;
+#endif
+}
+
+static uint64_t nanoseconds(clockid_t clock)
+{
+    struct timespec ts;
+    clock_gettime(clock, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* RINGSCOPE_TEST_CLOCK=OFFSET_NS[,DRIFT_PPM]: this process's clock as another machine's would be.
+ */
+static void shift(struct rs_anchor *a)
+{
+#ifdef RS_TEST_CLOCK
+    static uint64_t origin;
+    double offset = 0, drift = 0;
+    if (sscanf(rs_env.test_clock, "%lf,%lf", &offset, &drift) < 1)
+        return;
+    if (!origin)
+        origin = a->monotonic_ns;
+    int64_t add = (int64_t)(offset + (double)(a->monotonic_ns - origin) * drift * 1e-6);
+    a->monotonic_ns += (uint64_t)add;
+    a->realtime_ns += (uint64_t)add;
+#else
+    (void)a;
+#endif
+}
+
+/* The best of a few: an interrupt between the reads would make an anchor useless. */
+struct rs_anchor rs_clock_anchor(void)
+{
+    struct rs_anchor best = {0};
+    for (int i = 0; i < 16; i++) {
+        uint64_t before = rs_tick();
+        uint64_t monotonic = nanoseconds(CLOCK_MONOTONIC);
+        uint64_t between = rs_tick();
+        uint64_t realtime = nanoseconds(CLOCK_REALTIME);
+        uint32_t spread = (uint32_t)(between - before);
+        if (best.kind && spread >= best.spread_ticks)
+            continue;
+        best.kind = RS_CLOCK_ANCHOR;
+        best.spread_ticks = spread;
+        best.tick = before + (between - before) / 2;
+        best.monotonic_ns = monotonic;
+        best.realtime_ns = realtime;
+    }
+    shift(&best);
+    return best;
+}
+
+void rs_clock_anchor_locked(void)
+{
+    struct rs_anchor a = rs_clock_anchor();
+    if (!rs_state.control)
+        return;
+    if (!rs_state.control->first_anchor.kind)
+        rs_state.control->first_anchor = a;
+    rs_state.control->last_anchor = a;
+    if (pending_count < PENDING)
+        pending[pending_count++].anchor = a;
+}
+
+void rs_clock_anchor_now(void)
+{
+    rs_lock();
+    rs_clock_anchor_locked();
+    rs_unlock();
+}
+
+void rs_clock_probe(const struct rs_clock_probe *probe)
+{
+    rs_lock();
+    if (pending_count < PENDING) {
+        pending[pending_count].probe = *probe;
+        pending[pending_count++].probe.kind = RS_CLOCK_PROBE;
+    }
+    rs_unlock();
+}
+
+size_t rs_clock_take(void *ret, size_t max, uint64_t *ret_first, uint64_t *ret_last)
+{
+    size_t bytes = 0;
+    *ret_first = UINT64_MAX;
+    *ret_last = 0;
+    for (unsigned i = 0; i < pending_count; i++) {
+        bool anchor = pending[i].kind == RS_CLOCK_ANCHOR;
+        size_t n = anchor ? sizeof(struct rs_anchor) : sizeof(struct rs_clock_probe);
+        uint64_t tick = anchor ? pending[i].anchor.tick : pending[i].probe.sent;
+        if (bytes + n > max)
+            break;
+        memcpy((char *)ret + bytes, &pending[i], n);
+        bytes += n;
+        *ret_first = tick < *ret_first ? tick : *ret_first;
+        *ret_last = tick > *ret_last ? tick : *ret_last;
+    }
+    pending_count = 0;
+    return bytes;
+}
+
+/* A first estimate for people who look at a capture; the analyzer uses the anchors. */
+void rs_clock_start(void)
+{
+    if (!rs_state.core.use_tsc) {
+        rs_meta_set_locked("clock.source", "monotonic");
+        rs_meta_set_locked("clock.hz", "1000000000");
+        rs_clock_anchor_locked();
+        return;
+    }
+    struct rs_anchor a = rs_clock_anchor(), b;
+    do
+        b = rs_clock_anchor();
+    while (b.monotonic_ns - a.monotonic_ns < 2000000);
+    char hz[32];
+    snprintf(hz, sizeof(hz), "%.0f",
+             (double)(b.tick - a.tick) * 1e9 / (double)(b.monotonic_ns - a.monotonic_ns));
+#if defined(__aarch64__)
+    rs_meta_set_locked("clock.source", "cntvct");
+#else
+    rs_meta_set_locked("clock.source", "tsc");
+#endif
+    rs_meta_set_locked("clock.hz", hz);
+    rs_clock_anchor_locked();
+}
+
+void rs_clock_forget(void)
+{
+    pending_count = 0;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * defs.c - definition records, appended to the control file's second part: there they outlive the
+ * process until the capture file has them. What is defined before the capture starts waits in
+ * `early`: a process that never records must leave nothing.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "ops.h"
+#include "state.h"
+
+#define STRING_BUCKETS 4096u
+#define GROW           ((size_t)1 << 18)
+
+struct string {
+    struct string *next;
+    uint64_t hash;
+    uint32_t id, bytes;
+    char text[];
+};
+
+static struct string *strings[STRING_BUCKETS];
+static uint32_t string_count;
+static uint64_t op_defined[65536 / 64], op_wanted[65536 / 64];
+
+static unsigned char *area(void)
+{
+    return (unsigned char *)rs_state.control + RS_RING_DEFS_OFFSET;
+}
+
+static bool make_space(size_t bytes)
+{
+    struct rs_ring_process *c = rs_state.control;
+    if (c->defs_used + bytes <= c->defs_capacity)
+        return true;
+    size_t wanted = (c->defs_used + bytes + GROW - 1) / GROW * GROW;
+    if (wanted > RS_DEFS_MAX)
+        return false;
+    if (rs_state.kill_safe) {
+        char path[RS_RING_PATH_MAX + 16];
+        size_t n = strlen(c->prefix);
+        memcpy(path, c->prefix, n);
+        memcpy(path + n, ".0", 3);
+        if (!rs_memory_grow(path, RS_RING_DEFS_OFFSET + wanted))
+            return false;
+    }
+    c->defs_capacity = wanted;
+    return true;
+}
+
+bool rs_defs_append(const void *record, size_t bytes)
+{
+    struct rs_ring_process *c = rs_state.control;
+    if (!c || !make_space(bytes))
+        return false;
+    memcpy(area() + c->defs_used, record, bytes);
+    __atomic_store_n(&c->defs_used, c->defs_used + bytes, __ATOMIC_RELEASE);
+    return true;
+}
+
+static uint64_t hash_text(const char *text, size_t bytes)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < bytes; i++)
+        h = (h ^ (unsigned char)text[i]) * 0x100000001b3u;
+    return h;
+}
+
+static bool append_string(const struct string *s)
+{
+    static unsigned char record[sizeof(struct rs_def) + 65536 + 8];
+    size_t whole = (sizeof(struct rs_def) + s->bytes + 7) & ~(size_t)7;
+    struct rs_def d = {.kind = RS_DEF_STRING, .id = s->id, .text_bytes = s->bytes};
+    d.bytes = (uint32_t)whole;
+    memset(record + whole - 8, 0, 8);
+    memcpy(record, &d, sizeof(d));
+    memcpy(record + sizeof(d), s->text, s->bytes);
+    return rs_defs_append(record, whole);
+}
+
+uint32_t rs_defs_string_locked(const char *text, size_t bytes)
+{
+    if (bytes == 0 || !rs_state.control)
+        return 0;
+    if (bytes > 65535)
+        bytes = 65535;
+    uint64_t hash = hash_text(text, bytes);
+    struct string **bucket = &strings[hash % STRING_BUCKETS];
+    for (struct string *s = *bucket; s; s = s->next)
+        if (s->hash == hash && s->bytes == bytes && memcmp(s->text, text, bytes) == 0)
+            return s->id;
+    struct string *s = malloc(sizeof(*s) + bytes);
+    if (!s)
+        return 0;
+    *s = (struct string){.next = *bucket, .hash = hash, .id = string_count + 1};
+    s->bytes = (uint32_t)bytes;
+    memcpy(s->text, text, bytes);
+    if (!append_string(s)) {
+        free(s);
+        return 0;
+    }
+    string_count++;
+    *bucket = s;
+    return s->id;
+}
+
+uint32_t rs_defs_string(const char *text, size_t bytes)
+{
+    int saved = errno;
+    rs_lock();
+    uint32_t id = rs_defs_string_locked(text, bytes);
+    rs_unlock();
+    errno = saved;
+    return id;
+}
+
+static void define_op(uint16_t op)
+{
+    const struct rs_op_info *info = rs_op_find(op);
+    if (!info || op_defined[op / 64] >> (op % 64) & 1)
+        return;
+    struct rs_def_op d = {.def = {.kind = RS_DEF_OP, .bytes = sizeof(d), .id = op}};
+    d.name = rs_defs_string_locked(info->name, strlen(info->name));
+    d.klass = info->klass;
+    d.api = info->api;
+    if (rs_defs_append(&d, sizeof(d)))
+        op_defined[op / 64] |= (uint64_t)1 << (op % 64);
+}
+
+void rs_defs_op(uint16_t op)
+{
+    rs_lock();
+    op_wanted[op / 64] |= (uint64_t)1 << (op % 64);
+    if (rs_state.control)
+        define_op(op);
+    rs_unlock();
+}
+
+/* Operations resolve before anything is recorded, and again stand in a forked child's capture. */
+void rs_defs_start(void)
+{
+    for (unsigned op = 0; op < 65536; op++)
+        if (op_wanted[op / 64] >> (op % 64) & 1)
+            define_op((uint16_t)op);
+}
+
+void rs_defs_thread(uint32_t number, uint32_t tid, const char *name)
+{
+    struct rs_def_thread d = {.def = {.kind = RS_DEF_THREAD, .bytes = sizeof(d), .id = number + 1}};
+    d.tid = tid;
+    d.name = rs_defs_string_locked(name, strlen(name));
+    rs_defs_append(&d, sizeof(d));
+}
+
+void rs_defs_forget(void)
+{
+    memset(op_defined, 0, sizeof(op_defined));
+    memset(strings, 0, sizeof(strings)); /* the parent's; a child that forks is short-lived */
+    string_count = 0;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * drain.c - the thread that writes rings to the capture file, so that no traced thread waits for a
+ * disk. It takes no signal, holds no descriptor of its own, and ends with the process.
+ */
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "state.h"
+
+#define SHORTEST_NS ((long)5000000)
+#define LONGEST_NS  ((long)100000000)
+#define ANCHOR_NS   60000000000u
+
+void rs_drain_wake(void)
+{
+    if (__atomic_exchange_n(&rs_state.wake, 1, __ATOMIC_RELAXED) == 0)
+        syscall(SYS_futex, &rs_state.wake, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static void sleep_at_most(long ns)
+{
+    struct timespec t = {.tv_nsec = ns};
+    syscall(SYS_futex, &rs_state.wake, FUTEX_WAIT_PRIVATE, 0, &t, NULL, 0);
+    __atomic_store_n(&rs_state.wake, 0, __ATOMIC_RELAXED);
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Whether there was anything to write. */
+static bool drain_once(uint64_t *last_anchor)
+{
+    rs_lock();
+    uint64_t before = rs_state.control ? rs_state.control->capture_bytes : 0;
+    uint64_t now = now_ns();
+    if (now - *last_anchor > ANCHOR_NS) {
+        rs_clock_anchor_locked();
+        *last_anchor = now;
+    }
+    if (!rs_state.ended)
+        rs_writer_drain();
+    bool wrote = rs_state.control && rs_state.control->capture_bytes != before;
+    rs_unlock();
+    return wrote;
+}
+
+static void *drain(void *unused)
+{
+    uint64_t last_anchor = now_ns();
+    long pause = SHORTEST_NS;
+    prctl(PR_SET_NAME, "ringscope");
+    for (;;) {
+        sleep_at_most(pause);
+        if (drain_once(&last_anchor))
+            pause = SHORTEST_NS;
+        else if (pause < LONGEST_NS)
+            pause *= 2;
+    }
+    return unused;
+}
+
+void rs_drain_start(void)
+{
+    if (rs_state.draining)
+        return;
+    sigset_t all, before;
+    pthread_t thread;
+    pthread_attr_t attributes;
+    sigfillset(&all);
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, 256 * 1024);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    rs_state.draining = pthread_create(&thread, &attributes, drain, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    if (!rs_state.draining)
+        rs_meta_set_locked("off.drain", "no thread could be made: written at the end only");
+}

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * life.c - from load to the end of the process: what starts a capture, what ends it, what a fork
+ * and an exec mean. Nothing is made before the first event.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "parts.h"
+#include "state.h"
+
+#define EXPORT     __attribute__((visibility("default")))
+#define FIRST_DEFS ((size_t)1 << 18)
+
+struct rs_state rs_state = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .off = 1};
+const struct rs_core *rs_core;
+__thread struct rs_thread *rs_self;
+
+void rs_lock(void)
+{
+    pthread_mutex_lock(&rs_state.lock);
+}
+
+void rs_unlock(void)
+{
+    pthread_mutex_unlock(&rs_state.lock);
+}
+
+const char *rs_life_library(void)
+{
+    static char path[RS_RING_PATH_MAX];
+    Dl_info info;
+    if (!path[0] && dladdr((void *)rs_life_library, &info) && info.dli_fname)
+        if (!realpath(info.dli_fname, path))
+            path[0] = 0;
+    return path;
+}
+
+/* ---- the start ---- */
+
+static uint64_t start_time(void)
+{
+    char text[1024];
+    int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = 0;
+    char *p = strrchr(text, ')'); /* the name in field 2 may hold anything */
+    for (int field = 2; p && field < 22; field++)
+        p = strchr(p + 1, ' ');
+    return p ? strtoull(p + 1, NULL, 10) : 0;
+}
+
+static bool map_control(void)
+{
+    char prefix[128], path[RS_RING_PATH_MAX];
+    uint64_t started = start_time();
+    snprintf(prefix, sizeof(prefix), "/dev/shm/ringscope-%u-%d-%llx", (unsigned)getuid(),
+             rs_state.pid, (unsigned long long)started);
+    /* After an exec the earlier image's files still stand. */
+    for (int n = 1; n < 100; n++) {
+        snprintf(path, sizeof(path), "%s.0", prefix);
+        if (access(path, F_OK) != 0)
+            break;
+        snprintf(prefix, sizeof(prefix), "/dev/shm/ringscope-%u-%d-%llx-%d", (unsigned)getuid(),
+                 rs_state.pid, (unsigned long long)started, n);
+    }
+    struct rs_ring_process *c =
+        rs_memory_map(prefix, 0, RS_RING_DEFS_OFFSET + FIRST_DEFS,
+                      RS_RING_DEFS_OFFSET + RS_DEFS_MAX, path, sizeof(path));
+    if (!c)
+        return false;
+    rs_state.kill_safe = path[0] != 0;
+    snprintf(c->prefix, sizeof(c->prefix), "%s", prefix);
+    c->version = RS_RING_VERSION;
+    c->pid = rs_state.pid;
+    c->pid_start = started;
+    c->defs_capacity = FIRST_DEFS;
+    c->magic = RS_RING_MAGIC;
+    rs_state.control = c;
+    return true;
+}
+
+static void drop_control(void)
+{
+    char path[RS_RING_PATH_MAX + 8];
+    snprintf(path, sizeof(path), "%s.0", rs_state.control->prefix);
+    if (rs_state.kill_safe)
+        unlink(path);
+    munmap(rs_state.control, RS_RING_DEFS_OFFSET + RS_DEFS_MAX);
+    rs_state.control = NULL;
+}
+
+bool rs_life_start(void)
+{
+    if (rs_state.control)
+        return true;
+    if (rs_state.off)
+        return false;
+    rs_state.pid = (int32_t)getpid();
+    if (!map_control()) {
+        rs_state.off = 1;
+        return false;
+    }
+    if (!rs_writer_open()) {
+        drop_control();
+        return false;
+    }
+    rs_meta_collect();
+    rs_clock_start();
+    rs_defs_start();
+    rs_state.started = 1;
+    /* The head is in the file at once: a process that dies now is still found by its rings. */
+    rs_writer_drain();
+    return true;
+}
+
+/* ---- the end ---- */
+
+static bool is_own_process(void)
+{
+    return rs_state.control && rs_state.pid == (int32_t)getpid(); /* not so in a vfork's child */
+}
+
+static void remove_rings(void)
+{
+    for (struct rs_thread_entry *e = rs_state.threads; e; e = e->next) {
+        if (e->path[0])
+            unlink(e->path);
+        e->path[0] = 0;
+    }
+    char path[RS_RING_PATH_MAX + 8];
+    snprintf(path, sizeof(path), "%s.0", rs_state.control->prefix);
+    if (rs_state.kill_safe)
+        unlink(path);
+}
+
+void rs_life_end(enum rs_end_reason reason)
+{
+    if (!is_own_process())
+        return;
+    int saved = errno;
+    rs_lock();
+    rs_state.off = 1; /* threads that go on record nothing more */
+    bool first = !rs_state.ended && rs_state.fd >= 0;
+    rs_writer_end(reason);
+    bool ended = rs_state.ended;
+    if (first && ended)
+        remove_rings();
+    rs_unlock();
+    if (first && ended && reason != RS_END_ABORT && reason != RS_END_EXEC)
+        rs_export_capture(rs_writer_path());
+    errno = saved;
+}
+
+/* Everything recorded so far is in the file; recording goes on. */
+static void flush(enum rs_end_reason reason)
+{
+    if (reason != RS_END_FINALIZE) {
+        rs_life_end(reason);
+        return;
+    }
+    if (!is_own_process())
+        return;
+    int saved = errno;
+    rs_lock();
+    rs_clock_anchor_locked();
+    rs_writer_drain();
+    rs_unlock();
+    errno = saved;
+}
+
+/* ---- fork ---- */
+
+static void before_fork(void)
+{
+    rs_lock();
+}
+
+static void in_parent(void)
+{
+    rs_unlock();
+}
+
+/* The child has a capture of its own, made at its first event. */
+static void in_child(void)
+{
+    pthread_mutex_init(&rs_state.lock, NULL);
+    if (rs_state.control) {
+        rs_writer_forget();
+        rs_threads_forget();
+        rs_defs_forget();
+        rs_handles_forget();
+        rs_clock_forget();
+        munmap(rs_state.control, RS_RING_DEFS_OFFSET + RS_DEFS_MAX);
+        rs_state.control = NULL;
+        rs_state.meta_dirty = true;
+        rs_state.started = 0;
+        rs_state.draining = false;
+    }
+    rs_state.pid = (int32_t)getpid();
+}
+
+/* ---- exits that run no destructor ---- */
+
+EXPORT void _exit(int status);
+EXPORT void _exit(int status)
+{
+    rs_life_end(RS_END_QUICK_EXIT);
+    for (;;)
+        syscall(SYS_exit_group, status);
+}
+
+EXPORT void _Exit(int status);
+EXPORT void _Exit(int status)
+{
+    _exit(status);
+}
+
+/* A failed exec goes on in this image, whose capture has ended: it begins a new one. */
+static void begin_again(void)
+{
+    rs_lock();
+    if (rs_state.control && rs_state.pid == (int32_t)getpid() && rs_state.ended) {
+        int saved = errno;
+        rs_state.ended = false;
+        rs_state.off = 0;
+        errno = saved;
+    }
+    rs_unlock();
+}
+
+typedef int exec_function(const char *, char *const[], char *const[]);
+
+static int exec_by(const char *name, const char *file, char *const argv[], char *const envp[])
+{
+    exec_function *real = (exec_function *)dlsym(RTLD_NEXT, name);
+    if (!real) {
+        errno = ENOSYS;
+        return -1;
+    }
+    if (access(file, X_OK) == 0 || !strchr(file, '/'))
+        rs_life_end(RS_END_EXEC);
+    int result = real(file, argv, envp);
+    begin_again();
+    return result;
+}
+
+EXPORT int execve(const char *file, char *const argv[], char *const envp[])
+{
+    return exec_by("execve", file, argv, envp);
+}
+
+EXPORT int execvpe(const char *file, char *const argv[], char *const envp[])
+{
+    return exec_by("execvpe", file, argv, envp);
+}
+
+EXPORT int execv(const char *file, char *const argv[])
+{
+    return exec_by("execve", file, argv, environ);
+}
+
+EXPORT int execvp(const char *file, char *const argv[])
+{
+    return exec_by("execvpe", file, argv, environ);
+}
+
+static void at_quick_exit_end(void)
+{
+    rs_life_end(RS_END_QUICK_EXIT);
+}
+
+/* ---- load ---- */
+
+static void set_rank(int32_t rank, int32_t world_size)
+{
+    char text[16];
+    rs_lock();
+    snprintf(text, sizeof(text), "%d", rank);
+    rs_meta_set_locked("rank", text);
+    snprintf(text, sizeof(text), "%d", world_size);
+    rs_meta_set_locked("world_size", text);
+    rs_unlock();
+}
+
+static uint64_t run_hash(void)
+{
+    uint64_t h = 0;
+    for (const char *p = rs_env.run_id; *p; p++)
+        h = rs_hash_mix(h, (unsigned char)*p);
+    return h;
+}
+
+static const char *host(void)
+{
+    return rs_env.host;
+}
+
+static const char *domain(void)
+{
+    return rs_env.domain;
+}
+
+static void fill_core(void)
+{
+    struct rs_core *c = &rs_state.core;
+    c->abi = sizeof(*c);
+    c->parts = rs_env.parts;
+    c->epoch = &rs_state.epoch;
+    c->off = &rs_state.off;
+    c->started = &rs_state.started;
+    c->use_tsc = rs_clock_tsc_is_invariant();
+    c->thread = rs_thread_attach;
+    c->make_room = rs_thread_make_room;
+    c->string = rs_defs_string;
+    c->define_op = rs_defs_op;
+    rs_handles_fill(c);
+    c->meta = rs_meta_set;
+    c->set_rank = set_rank;
+    c->run_hash = run_hash;
+    c->host = host;
+    c->domain = domain;
+    c->anchor = rs_clock_anchor_now;
+    c->probe = rs_clock_probe;
+    c->flush = flush;
+}
+
+__attribute__((constructor)) static void load(void)
+{
+    int saved = errno;
+    rs_env_read();
+    fill_core();
+    rs_threads_init();
+    rs_state.pid = (int32_t)getpid();
+    rs_state.off = 0;
+    rs_core = &rs_state.core;
+    pthread_atfork(before_fork, in_parent, in_child);
+    at_quick_exit(at_quick_exit_end);
+    const char *library = rs_life_library();
+    rs_mpi_init(library);
+    rs_nccl_init(library);
+    rs_nvtx_init(library);
+    errno = saved;
+}
+
+__attribute__((destructor)) static void unload(void)
+{
+    rs_life_end(RS_END_EXIT);
+}

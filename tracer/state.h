@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * state.h - the one process-wide state of the tracer's core, and who of its files does what.
+ *
+ * memory.c maps files on tmpfs; threads.c makes, lists and drops threads' rings; defs.c appends
+ * definitions; handles.c finds communicators and types; writer.c turns it all into blocks of the
+ * capture; drain.c is the thread that calls the writer; life.c is load, fork, exec and exit.
+ * Locking: `rs_state.lock` guards all below but what says "atomic"; nothing on a wrapped call's
+ * repeated path takes it.
+ */
+#ifndef RS_TRACER_STATE_H
+#define RS_TRACER_STATE_H
+
+#include <pthread.h>
+
+#include "core.h"
+
+struct rs_thread_entry {
+    struct rs_thread_entry *next;
+    struct rs_thread thread;
+    char path[RS_RING_PATH_MAX + 16]; /* "" where the ring is anonymous memory */
+    size_t map_bytes;
+    uint64_t head_seen; /* the writer's: where this drain ends */
+    bool ended;         /* its thread is gone: drain once more, then drop */
+};
+
+struct rs_state {
+    pthread_mutex_t lock;
+    struct rs_core core;
+    volatile uint32_t started, off, epoch; /* core.h */
+    int32_t pid;
+    struct rs_ring_process *control; /* NULL before the first event. Definitions follow it */
+    bool kill_safe;
+    struct rs_thread_entry *threads;
+    uint32_t thread_number;
+    /* the capture file */
+    int fd;                       /* -1 not open */
+    uint64_t fd_device, fd_inode; /* to notice that the program closed our descriptor */
+    uint64_t segment_bytes;       /* written since definitions were last repeated */
+    uint64_t events, dropped;     /* written; of threads that are gone */
+    bool ended;                   /* the END block is written */
+    bool meta_dirty;
+    bool draining;                           /* the drain thread runs in this process */
+    uint32_t wake;                           /* atomic, a futex: a ring is half full */
+    char off_capture[RS_RING_PATH_MAX + 64]; /* why writing stopped */
+};
+extern struct rs_state rs_state RS_HIDDEN;
+
+void rs_lock(void) RS_HIDDEN;
+void rs_unlock(void) RS_HIDDEN;
+
+/* memory.c. Maps `reserve` bytes of a new file "<prefix>.<number>" that has `bytes`, or anonymous
+ * memory where that fails; `ret_path` is "" then. NULL where there is no memory at all. */
+void *rs_memory_map(const char *prefix, unsigned number, size_t bytes, size_t reserve,
+                    char *ret_path, size_t path_size) RS_HIDDEN;
+/* Makes the file `bytes` long, so that more of its mapping may be touched. */
+bool rs_memory_grow(const char *path, size_t bytes) RS_HIDDEN;
+
+/* threads.c */
+struct rs_thread *rs_thread_attach(void) RS_HIDDEN;
+bool rs_thread_make_room(struct rs_thread *t, unsigned slots) RS_HIDDEN;
+void rs_threads_drop_ended(void) RS_HIDDEN; /* locked */
+void rs_threads_forget(void) RS_HIDDEN;     /* child of a fork */
+void rs_threads_init(void) RS_HIDDEN;
+
+/* defs.c, all locked by the caller but rs_defs_string and rs_defs_op */
+#define RS_DEFS_MAX ((size_t)64 << 20)
+bool rs_defs_append(const void *record, size_t bytes) RS_HIDDEN;
+uint32_t rs_defs_string_locked(const char *text, size_t bytes) RS_HIDDEN;
+uint32_t rs_defs_string(const char *text, size_t bytes) RS_HIDDEN;
+void rs_defs_op(uint16_t op) RS_HIDDEN;
+void rs_defs_thread(uint32_t number, uint32_t tid, const char *name) RS_HIDDEN; /* locked */
+void rs_defs_start(void) RS_HIDDEN; /* locked: writes what was defined before the start */
+void rs_defs_forget(void) RS_HIDDEN;
+
+/* handles.c */
+void rs_handles_fill(struct rs_core *core) RS_HIDDEN;
+void rs_handles_forget(void) RS_HIDDEN; /* child of a fork: definitions again when next seen */
+
+/* clock.c */
+bool rs_clock_tsc_is_invariant(void) RS_HIDDEN;
+void rs_clock_start(void) RS_HIDDEN; /* locked */
+struct rs_anchor rs_clock_anchor(void) RS_HIDDEN;
+void rs_clock_probe(const struct rs_clock_probe *probe) RS_HIDDEN;
+/* Takes what is to be written: at most `max` bytes of anchors and probes. Locked. */
+size_t rs_clock_take(void *ret, size_t max, uint64_t *ret_first, uint64_t *ret_last) RS_HIDDEN;
+void rs_clock_anchor_now(void) RS_HIDDEN; /* locks */
+void rs_clock_anchor_locked(void) RS_HIDDEN;
+void rs_clock_forget(void) RS_HIDDEN;
+
+/* meta.c */
+void rs_meta_set(const char *key, const char *value) RS_HIDDEN; /* locks */
+void rs_meta_set_locked(const char *key, const char *value) RS_HIDDEN;
+void rs_meta_collect(void) RS_HIDDEN; /* locked: what can be known at the start */
+/* All keys and values as one META payload; returns its length. Locked. */
+size_t rs_meta_payload(const char **ret) RS_HIDDEN;
+
+/* writer.c, all locked */
+bool rs_writer_open(void) RS_HIDDEN;
+void rs_writer_drain(void) RS_HIDDEN;
+void rs_writer_end(enum rs_end_reason reason) RS_HIDDEN;
+const char *rs_writer_path(void) RS_HIDDEN;
+void rs_writer_forget(void) RS_HIDDEN;
+
+/* drain.c */
+void rs_drain_start(void) RS_HIDDEN; /* locked */
+void rs_drain_wake(void) RS_HIDDEN;
+
+/* life.c */
+bool rs_life_start(void) RS_HIDDEN; /* locked: the first event of this process */
+void rs_life_end(enum rs_end_reason reason) RS_HIDDEN;
+const char *rs_life_library(void) RS_HIDDEN; /* own absolute path */
+
+/* env.c */
+struct rs_env {
+    char dir[RS_RING_PATH_MAX]; /* absolute */
+    char run_id[256];
+    char host[256];
+    char domain[384];
+    char machine[256];
+    int32_t rank, world_size, local_rank; /* -1 unknown */
+    uint32_t parts;
+    bool export_chrome, export_sqlite;
+    int verbose;
+    char test_clock[64];
+};
+extern struct rs_env rs_env RS_HIDDEN;
+void rs_env_read(void) RS_HIDDEN;
+const char *rs_env_program(void) RS_HIDDEN;
+
+/* export.c: converts the finished capture, if that is wanted and possible. Not locked. */
+void rs_export_capture(const char *capture) RS_HIDDEN;
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * threads.c - each thread's ring: made at its first event, drained for the last time after its end.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "state.h"
+
+#define SLOTS ((uint64_t)1 << 15)
+
+static pthread_key_t key;
+static bool have_key;
+
+static void thread_ended(void *entry)
+{
+    struct rs_thread_entry *e = entry;
+    rs_self = NULL;
+    rs_lock();
+    if (e->thread.ring->open.op == 0)
+        e->thread.ring->open.range_depth = 0;
+    e->ended = true;
+    rs_unlock();
+}
+
+void rs_threads_init(void)
+{
+    have_key = pthread_key_create(&key, thread_ended) == 0;
+}
+
+static bool map_ring(struct rs_thread_entry *e)
+{
+    e->map_bytes = RS_RING_SLOTS_OFFSET + SLOTS * sizeof(struct rs_event);
+    struct rs_ring_process *c = rs_state.control;
+    struct rs_ring_thread *r = rs_memory_map(c->prefix, c->thread_count + 1, e->map_bytes,
+                                             e->map_bytes, e->path, sizeof(e->path));
+    if (!r)
+        return false;
+    if (!e->path[0] && rs_state.kill_safe) {
+        rs_state.kill_safe = false;
+        rs_meta_set_locked("kill_safe", "no: a thread's ring found no room on /dev/shm");
+    }
+    r->version = RS_RING_VERSION;
+    r->thread = e->thread.number;
+    r->tid = (uint32_t)syscall(SYS_gettid);
+    r->slot_count = SLOTS;
+    e->thread.ring = r;
+    e->thread.slots = (struct rs_event *)((char *)r + RS_RING_SLOTS_OFFSET);
+    e->thread.mask = SLOTS - 1;
+    e->thread.limit = SLOTS / 4;
+    /* Each page once, so that no later store faults. */
+    for (size_t at = 0; at < e->map_bytes; at += 4096)
+        ((volatile char *)r)[at] = ((volatile char *)r)[at];
+    r->magic = RS_RING_MAGIC;
+    __atomic_store_n(&c->thread_count, c->thread_count + 1, __ATOMIC_RELEASE);
+    return true;
+}
+
+static void define(const struct rs_thread_entry *e)
+{
+    char name[16 + 24] = "";
+    prctl(PR_GET_NAME, name);
+    if (e->thread.ring->tid == (uint32_t)rs_state.pid)
+        snprintf(name, sizeof(name), "main");
+    rs_defs_thread(e->thread.number, e->thread.ring->tid, name);
+}
+
+static struct rs_thread_entry *attach_locked(void)
+{
+    if (!rs_state.control && !rs_life_start())
+        return NULL;
+    struct rs_thread_entry *e = calloc(1, sizeof(*e));
+    if (!e)
+        return NULL;
+    e->thread.number = rs_state.thread_number;
+    if (!map_ring(e)) {
+        free(e);
+        return NULL;
+    }
+    rs_state.thread_number++;
+    define(e);
+    e->next = rs_state.threads;
+    rs_state.threads = e;
+    rs_drain_start();
+    return e;
+}
+
+struct rs_thread *rs_thread_attach(void)
+{
+    int saved = errno;
+    rs_lock();
+    struct rs_thread_entry *e = rs_state.off ? NULL : attach_locked();
+    rs_unlock();
+    if (e && have_key)
+        pthread_setspecific(key, e);
+    errno = saved;
+    return e ? &e->thread : NULL;
+}
+
+/* The hole is recorded before the event that follows it; until there is room it grows. */
+static void close_hole(struct rs_thread *t)
+{
+    struct rs_ring_thread *r = t->ring;
+    struct rs_event *e = rs_slot(t, 0);
+    *e = (struct rs_event){.op = RS_OP_HOLE, .peer = -1, .start = r->hole_first};
+    e->end = rs_tick();
+    e->count = r->hole_count;
+    rs_commit(t, 1);
+    r->hole_count = 0;
+    __atomic_store_n(&r->hole_first, 0, __ATOMIC_RELEASE);
+}
+
+bool rs_thread_make_room(struct rs_thread *t, unsigned slots)
+{
+    struct rs_ring_thread *r = t->ring;
+    uint64_t free_to = __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE) + t->mask + 1;
+    bool hole = r->hole_first != 0;
+    if (free_to - t->head < SLOTS / 2)
+        rs_drain_wake();
+    if (t->head + slots + hole <= free_to) {
+        /* Come back every quarter, so that the writer is woken in time. */
+        t->limit = t->head + SLOTS / 4 < free_to ? t->head + SLOTS / 4 : free_to;
+        if (hole)
+            close_hole(t);
+        return true;
+    }
+    /* While a hole is open every event comes here, so that it is closed as soon as possible. */
+    t->limit = t->head;
+    if (!hole)
+        r->hole_first = rs_tick();
+    r->hole_count++;
+    __atomic_store_n(&r->dropped, r->dropped + 1, __ATOMIC_RELAXED);
+    return false;
+}
+
+static void drop(struct rs_thread_entry *e)
+{
+    rs_state.events += e->thread.ring->events;
+    rs_state.dropped += e->thread.ring->dropped;
+    munmap(e->thread.ring, e->map_bytes);
+    if (e->path[0])
+        unlink(e->path);
+    free(e);
+}
+
+void rs_threads_drop_ended(void)
+{
+    for (struct rs_thread_entry **at = &rs_state.threads; *at;) {
+        struct rs_thread_entry *e = *at;
+        const struct rs_ring_thread *r = e->thread.ring;
+        if (!e->ended || r->tail != r->head) {
+            at = &e->next;
+            continue;
+        }
+        *at = e->next;
+        drop(e);
+    }
+}
+
+/* The rings are the parent's: the mappings go, its files stay. */
+void rs_threads_forget(void)
+{
+    while (rs_state.threads) {
+        struct rs_thread_entry *e = rs_state.threads;
+        rs_state.threads = e->next;
+        munmap(e->thread.ring, e->map_bytes);
+        free(e);
+    }
+    rs_state.thread_number = 0;
+    rs_self = NULL;
+    if (have_key)
+        pthread_setspecific(key, NULL);
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * writer.c - turns rings and definitions into blocks of the capture file.
+ *
+ * Order within a drain: heads of all rings are read first, then definitions are written, then the
+ * events up to those heads; so an event's definitions always stand before it. The control file says
+ * after every block how far the capture is whole, so that recovery cuts off a torn one.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "crc32c.h"
+#include "state.h"
+
+#define SEGMENT     ((uint64_t)8 << 20)
+#define CHUNK_SLOTS ((uint64_t)1 << 13)
+
+static char path[RS_RING_PATH_MAX];
+
+const char *rs_writer_path(void)
+{
+    return path;
+}
+
+/* ---- the file ---- */
+
+static int make_folder(const char *dir)
+{
+    char part[RS_RING_PATH_MAX];
+    snprintf(part, sizeof(part), "%s", dir);
+    for (char *p = part + 1; *p; p++) {
+        if (*p != '/')
+            continue;
+        *p = 0;
+        mkdir(part, 0700);
+        *p = '/';
+    }
+    return mkdir(part, 0700) == 0 || errno == EEXIST ? 0 : -errno;
+}
+
+static void give_up(const char *why, int error)
+{
+    if (!rs_state.off_capture[0])
+        snprintf(rs_state.off_capture, sizeof(rs_state.off_capture), "%s: %s", why,
+                 strerror(error));
+    rs_state.off = 1;
+}
+
+static void remember_file(int fd)
+{
+    struct stat st;
+    rs_state.fd = fd;
+    if (fstat(fd, &st) == 0) {
+        rs_state.fd_device = st.st_dev;
+        rs_state.fd_inode = st.st_ino;
+    }
+}
+
+/* Above the numbers that programs redirect and expect to get next. */
+static int move_up(int fd)
+{
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, 200);
+    if (high < 0)
+        return fd;
+    close(fd);
+    return high;
+}
+
+bool rs_writer_open(void)
+{
+    int error = make_folder(rs_env.dir);
+    int fd = -1;
+    for (int n = 0; n < 1000 && fd < 0 && error == 0; n++) {
+        char again[16] = "";
+        if (n)
+            snprintf(again, sizeof(again), "-%d", n);
+        if ((size_t)snprintf(path, sizeof(path), "%s/%s-%d%s.rsc", rs_env.dir, rs_env.host,
+                             rs_state.pid, again) >= sizeof(path))
+            error = -ENAMETOOLONG;
+        else
+            fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_APPEND, 0600);
+        if (fd < 0 && errno != EEXIST)
+            error = -errno;
+    }
+    if (fd < 0) {
+        path[0] = 0;
+        give_up(rs_env.dir, error ? -error : EEXIST);
+        return false;
+    }
+    remember_file(move_up(fd));
+    snprintf(rs_state.control->capture, RS_RING_PATH_MAX, "%s", path);
+    if (rs_env.verbose > 0)
+        dprintf(2, "ringscope: recording to %s\n", path);
+    return true;
+}
+
+/* Programs close all descriptors, and may then have another file under our number. */
+static bool check_file(void)
+{
+    struct stat st;
+    if (fstat(rs_state.fd, &st) == 0 && st.st_dev == rs_state.fd_device &&
+        st.st_ino == rs_state.fd_inode)
+        return true;
+    int fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_APPEND);
+    if (fd < 0 || fstat(fd, &st) != 0 || st.st_ino != rs_state.fd_inode) {
+        give_up(path, fd < 0 ? errno : ESTALE);
+        if (fd >= 0)
+            close(fd);
+        return false;
+    }
+    rs_state.fd = move_up(fd);
+    return true;
+}
+
+/* ---- blocks ---- */
+
+static bool write_vector(struct iovec *v, int n)
+{
+    while (n > 0) {
+        ssize_t done = writev(rs_state.fd, v, n);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return false;
+        while (n > 0 && (size_t)done >= v->iov_len) {
+            done -= (ssize_t)v->iov_len;
+            v++;
+            n--;
+        }
+        if (n > 0) {
+            v->iov_base = (char *)v->iov_base + done;
+            v->iov_len -= (size_t)done;
+        }
+    }
+    return true;
+}
+
+/* The payload in two pieces, as a ring that wraps gives it. */
+static bool put(struct rs_block *head, const void *first, size_t first_bytes, const void *second,
+                size_t second_bytes)
+{
+    static const char zeros[8];
+    size_t bytes = first_bytes + second_bytes;
+    if (rs_state.off_capture[0] || !check_file())
+        return false;
+    head->magic = RS_BLOCK_MAGIC;
+    head->major = RS_FORMAT_MAJOR;
+    head->minor = RS_FORMAT_MINOR;
+    head->payload_bytes = (uint32_t)bytes;
+    head->sequence = rs_state.control->next_sequence;
+    head->payload_crc = rs_crc32c(rs_crc32c(0, first, first_bytes), second, second_bytes);
+    head->header_crc = rs_crc32c(0, head, offsetof(struct rs_block, header_crc));
+    struct iovec v[4] = {{head, sizeof(*head)},
+                         {(void *)(uintptr_t)first, first_bytes},
+                         {(void *)(uintptr_t)second, second_bytes},
+                         {(void *)(uintptr_t)zeros, -bytes & 7}};
+    if (!write_vector(v, 4)) {
+        int error = errno;
+        give_up(path, error);
+        /* What was written of the block is cut off, so that the file stays whole. */
+        if (ftruncate(rs_state.fd, (off_t)rs_state.control->capture_bytes) != 0)
+            errno = error;
+        return false;
+    }
+    uint64_t whole = sizeof(*head) + bytes + (-bytes & 7);
+    __atomic_store_n(&rs_state.control->capture_bytes, rs_state.control->capture_bytes + whole,
+                     __ATOMIC_RELEASE);
+    rs_state.control->next_sequence++;
+    rs_state.segment_bytes += whole;
+    return true;
+}
+
+static void put_meta(void)
+{
+    const char *text;
+    struct rs_block head = {.kind = RS_BLOCK_META};
+    size_t n = rs_meta_payload(&text);
+    if (rs_state.meta_dirty && put(&head, text, n, NULL, 0))
+        rs_state.meta_dirty = false;
+}
+
+static bool put_defs(uint64_t from, uint64_t to, uint32_t flags)
+{
+    const char *area = (const char *)rs_state.control + RS_RING_DEFS_OFFSET;
+    while (from < to) {
+        uint64_t end = from;
+        while (end < to) {
+            struct rs_def d;
+            memcpy(&d, area + end, sizeof(d));
+            if (end + d.bytes - from > RS_BLOCK_PAYLOAD_MAX / 4 && end > from)
+                break;
+            end += d.bytes;
+        }
+        struct rs_block head = {.kind = RS_BLOCK_DEFS, .flags = flags};
+        if (!put(&head, area + from, end - from, NULL, 0))
+            return false;
+        from = end;
+    }
+    return true;
+}
+
+static void put_new_defs(void)
+{
+    struct rs_ring_process *c = rs_state.control;
+    uint64_t to = c->defs_used;
+    if (rs_state.segment_bytes >= SEGMENT && c->defs_written) {
+        rs_state.segment_bytes = 0;
+        put_defs(0, c->defs_written, RS_BLOCK_REPEATED);
+    }
+    if (c->defs_written < to && put_defs(c->defs_written, to, 0))
+        c->defs_written = to;
+}
+
+static void put_clock(void)
+{
+    char records[4096];
+    struct rs_block head = {.kind = RS_BLOCK_CLOCK};
+    size_t n = rs_clock_take(records, sizeof(records), &head.first_tick, &head.last_tick);
+    if (n)
+        put(&head, records, n, NULL, 0);
+}
+
+/* ---- events ---- */
+
+static const struct rs_event *slot(const struct rs_thread *t, uint64_t i)
+{
+    return &t->slots[i & t->mask];
+}
+
+/* Ends of a chunk fall between records: an event and its extension slots stay in one block. */
+static uint64_t chunk_end(const struct rs_thread *t, uint64_t from, uint64_t head)
+{
+    uint64_t to = head - from > CHUNK_SLOTS ? from + CHUNK_SLOTS : head;
+    while (to < head && slot(t, to)->op >= RS_OP_EXT)
+        to++;
+    return to;
+}
+
+static void put_events(struct rs_thread *t, uint64_t from, uint64_t to)
+{
+    struct rs_block head = {.kind = RS_BLOCK_EVENTS, .thread = t->number};
+    uint64_t events = 0;
+    head.first_tick = UINT64_MAX;
+    head.dropped = __atomic_load_n(&t->ring->dropped, __ATOMIC_RELAXED);
+    for (uint64_t i = from; i < to; i++) {
+        const struct rs_event *e = slot(t, i);
+        if (e->op >= RS_OP_EXT)
+            continue;
+        events++;
+        head.first_tick = e->start < head.first_tick ? e->start : head.first_tick;
+        head.last_tick = e->end > head.last_tick ? e->end : head.last_tick;
+    }
+    uint64_t until_wrap = t->mask + 1 - (from & t->mask), n = to - from;
+    uint64_t first = n < until_wrap ? n : until_wrap;
+    if (!put(&head, slot(t, from), first * sizeof(struct rs_event), t->slots,
+             (n - first) * sizeof(struct rs_event)))
+        return;
+    t->ring->events += events;
+    __atomic_store_n(&t->ring->tail, to, __ATOMIC_RELEASE);
+}
+
+static void drain_thread(struct rs_thread *t, uint64_t head)
+{
+    for (uint64_t from = t->ring->tail; from < head && !rs_state.off_capture[0];) {
+        uint64_t to = chunk_end(t, from, head);
+        put_events(t, from, to);
+        from = to;
+    }
+}
+
+void rs_writer_drain(void)
+{
+    if (!rs_state.control || rs_state.fd < 0 || rs_state.off_capture[0])
+        return;
+    for (struct rs_thread_entry *e = rs_state.threads; e; e = e->next)
+        e->head_seen = __atomic_load_n(&e->thread.ring->head, __ATOMIC_ACQUIRE);
+    put_meta();
+    put_new_defs();
+    put_clock();
+    for (struct rs_thread_entry *e = rs_state.threads; e; e = e->next)
+        drain_thread(&e->thread, e->head_seen);
+    rs_threads_drop_ended();
+}
+
+/* ---- the end ---- */
+
+static void put_open(const struct rs_thread_entry *e, uint64_t now)
+{
+    const struct rs_open *o = &e->thread.ring->open;
+    struct rs_block head = {.kind = RS_BLOCK_OPEN, .thread = e->thread.number};
+    if (!o->op && !o->range_depth)
+        return;
+    head.first_tick = o->start;
+    head.last_tick = now;
+    put(&head, o, sizeof(*o), NULL, 0);
+}
+
+void rs_writer_end(enum rs_end_reason reason)
+{
+    if (!rs_state.control || rs_state.fd < 0 || rs_state.ended)
+        return;
+    rs_clock_anchor_locked();
+    rs_writer_drain();
+    struct rs_end end = {.reason = reason, .tick = rs_tick()};
+    end.events = rs_state.events;
+    end.dropped = rs_state.dropped;
+    for (struct rs_thread_entry *e = rs_state.threads; e; e = e->next) {
+        put_open(e, end.tick);
+        end.events += e->thread.ring->events;
+        end.dropped += e->thread.ring->dropped;
+    }
+    struct rs_block head = {.kind = RS_BLOCK_END, .first_tick = end.tick, .last_tick = end.tick};
+    head.dropped = end.dropped;
+    rs_state.ended = put(&head, &end, sizeof(end), NULL, 0);
+}
+
+/* The parent's file: its descriptor is closed here, nothing is written to it. */
+void rs_writer_forget(void)
+{
+    struct stat st;
+    if (rs_state.fd >= 0 && fstat(rs_state.fd, &st) == 0 && st.st_ino == rs_state.fd_inode &&
+        st.st_dev == rs_state.fd_device)
+        close(rs_state.fd);
+    rs_state.fd = -1;
+    rs_state.ended = false;
+    rs_state.segment_bytes = rs_state.events = rs_state.dropped = 0;
+    rs_state.off_capture[0] = 0;
+    path[0] = 0;
+}
