@@ -2,17 +2,28 @@
 """python3 gen PRODUCT OUTPUT FILE.api...: writes one product of the operation tables."""
 import sys
 
+import mpi_front
+import mpi_wrappers
 import parse
 import table
 
 PRODUCTS = {
     'table': table.emit_table,
     'numbers': table.emit_numbers,
+    'mpi-stubs': mpi_front.emit_stubs,
+    'mpi-names': mpi_front.emit_names,
+    'mpi-wrappers': mpi_wrappers.emit_wrappers,
 }
 
 
+TABLES = ('table', 'numbers')  # the others are of functions, not of what is only recorded
+
+
 def main(product, output, *inputs):
-    lines = PRODUCTS[product](parse.parse_files(inputs))
+    ops = parse.parse_files(inputs)
+    if product not in TABLES:
+        ops = [op for op in ops if 'record' not in op.attrs]
+    lines = PRODUCTS[product](ops)
     text = '/* Made by schemas/ops/gen from the .api files; edit those. */\n' + '\n'.join(lines) + '\n'
     with open(output, 'w', encoding='utf-8') as f:
         f.write(text)

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The wrappers of a back end (mpi-wrappers.c), made of what tracer/mpi/record.h offers."""
+from mpi_calls import CALLS
+
+STARTS = ('coll_start', 'send_start', 'recv_start')
+
+
+def guard(op):
+    return {'mpich': '#if !RS_MPI_IS_OPENMPI && MPI_VERSION >= 4',
+            'openmpi': '#if RS_MPI_IS_OPENMPI'}.get(op.attrs.get('only'))
+
+
+def is_large(op):
+    return any(p.ctype.endswith('MPI_Count') for p in op.params)
+
+
+def total(op, counts, types):
+    """The sum of a -v or -w form's counts; of bytes where each has a type of its own."""
+    where = op.role('comm').name
+    if 'neighbor' in op.attrs:
+        n = f'rs_mpi_neighbors(t, {where}, {"true" if counts.role == "counts" else "false"})'
+    elif op.coll == 'reduce_scatter':
+        n = f'rs_mpi_contributing(t, on, {where})'
+    else:
+        n = f'rs_mpi_addressed(t, on, {where})'
+    large = '_c' if is_large(op) else ''
+    if types:
+        return f'rs_mpi_sum_bytes{large}(t, {counts.name}, {types.name}, {n})'
+    return f'rs_mpi_sum_counts{large}({counts.name}, {n})'
+
+
+def in_place(op):
+    buffers = [op.role(r) for r in ('send', 'recv') if op.role(r)]
+    if not op.klass.startswith('coll') or len(buffers) < 2:
+        return None
+    return ' || '.join(f'{b.name} == MPI_IN_PLACE' for b in buffers)
+
+
+def rooted(op, expression):
+    return f'rs_mpi_is_root(on, {op.role("root").name}) ? {expression} : 0'
+
+
+def before_sizes(op):
+    """Communicator, type, count."""
+    comm = op.role('comm')
+    if comm:
+        yield f'struct rs_comm *on = rs_mpi_comm(t, {comm.name});'
+        yield 'c.comm = on->id;'
+    types, dtype, counts = op.role('dtypes'), op.role('dtype'), op.role('counts')
+    if dtype or types:
+        name = dtype.name if dtype else 'rs_mpi_predefined.byte'
+        yield f'const struct rs_type *type = rs_mpi_dtype(t, {name});'
+        yield 'c.dtype = type->id;'
+    if op.role('redop'):
+        yield f'c.redop = rs_mpi_redop(t, {op.role("redop").name})->id;'
+    if in_place(op):
+        yield f'c.flags = {in_place(op)} ? RS_EVENT_IN_PLACE : 0;'
+    if op.role('count'):
+        yield f'c.count = (uint64_t){op.role("count").name};'
+    if counts:
+        sum_ = total(op, counts, types)
+        if 'rooted' in op.attrs:
+            sum_ = rooted(op, sum_)
+        elif op.role('recvcounts'):  # the send side does not count in place
+            sum_ = f'{op.role("send").name} == MPI_IN_PLACE ? 0 : {sum_}'
+        yield f'c.count = {sum_};'
+
+
+def before_second(op):
+    """The receive side, where it has a size of its own."""
+    one, many = op.role('recvcount'), op.role('recvcounts')
+    if not one and not many:
+        return
+    rtype = op.role('recvdtype')
+    if rtype:
+        yield f'const struct rs_type *rtype = rs_mpi_dtype(t, {rtype.name});'
+    else:
+        yield 'const struct rs_type *rtype = type;'
+    if one:
+        yield f'uint64_t rcount = (uint64_t){one.name};'
+    else:
+        sum_ = total(op, many, op.role('recvdtypes'))
+        # A gather's root alone has receive counts.
+        yield f'uint64_t rcount = {rooted(op, sum_) if "rooted" in op.attrs else sum_};'
+
+
+def before_peer(op):
+    comm = op.role('comm')
+    peer = op.role('dest') or op.role('source')
+    if peer and comm:
+        yield f'c.peer = rs_mpi_peer(on, {comm.name}, {peer.name}, &c.flags);'
+    if op.role('root'):
+        root = op.role('root').name
+        yield f'c.peer = {root} < 0 ? -1 : {root};'
+    if op.role('tag'):
+        yield f'c.seq = (uint32_t){op.role("tag").name};'
+    if op.klass.startswith('coll'):
+        yield 'c.seq = on->next_seq++;'
+
+
+def before(op):
+    yield from before_sizes(op)
+    yield from before_second(op)
+    yield from before_peer(op)
+
+
+def body(op):
+    """(lines after the check that this call is recorded)"""
+    yield f'struct rs_mpi_call c = {{.op = RS_OP_{op.name}, .peer = -1}};'
+    yield from before(op)
+    yield from CALLS[kind(op)](op)
+    yield 'return result;'
+
+
+def kind(op):
+    if 'init' in op.attrs or 'abort' in op.attrs:
+        return 'init' if 'init' in op.attrs else 'abort'
+    for role in ('newcomm', 'freecomm', 'named', 'freedtype', 'freeredop', 'newrequest',
+                 'startrequest', 'startrequests', 'requests'):
+        if op.role(role):
+            return role
+    if op.klass == 'complete':
+        return 'request'
+    if op.klass in STARTS:
+        return 'start'
+    if op.klass in ('recv', 'probe', 'sendrecv'):
+        return op.klass
+    return 'second' if op.role('recvcount') or op.role('recvcounts') else 'plain'
+
+
+def emit_wrapper(op):
+    if guard(op):
+        yield guard(op)
+    yield (f'RS_MPI_INLINE int call_{op.name}(__typeof__(&{op.name}) next'
+           f'{", " if op.params else ""}{op.declarations if op.params else ""})')
+    yield '{'
+    yield '    struct rs_thread *t = rs_thread_if_recording();'
+    yield '    if (RS_UNLIKELY(!t))'
+    yield f'        return next({op.arguments});'
+    for line in body(op):
+        yield '    ' + line
+    yield '}'
+    for entry, target in (('mpi', 'next'), ('pmpi', 'real')):
+        yield f'static int {entry}_{op.name}({op.declarations})'
+        yield '{'
+        arguments = f', {op.arguments}' if op.params else ''
+        yield (f'    return call_{op.name}((__typeof__(&{op.name}))'
+               f'rs_targets[FUNCTION_{op.name}].{target}{arguments});')
+        yield '}'
+    if guard(op):
+        yield '#endif'
+    yield ''
+
+
+def emit_entry(op):
+    if 'pass' in op.attrs:
+        yield f'    {{NULL, NULL}}, /* {op.name} */'
+        return
+    entry = f'    {{(void *)mpi_{op.name}, (void *)pmpi_{op.name}}},'
+    if guard(op):
+        yield from (guard(op), entry, '#else', '    {NULL, NULL},', '#endif')
+    else:
+        yield entry
+
+
+def emit_wrappers(ops):
+    yield '#include "wrappers.h"'
+    yield '#include "ops-numbers.h"'
+    yield '#include "record.h"'
+    yield ''
+    yield 'enum {'
+    for op in ops:
+        yield f'    FUNCTION_{op.name},'
+    yield '    FUNCTIONS'
+    yield '};'
+    yield 'static struct rs_mpi_target rs_targets[FUNCTIONS];'
+    yield ''
+    for op in ops:
+        if 'pass' not in op.attrs:
+            yield from emit_wrapper(op)
+    yield 'static const struct rs_mpi_wrapper wrappers[FUNCTIONS] = {'
+    for op in ops:
+        yield from emit_entry(op)
+    yield '};'
+    yield ''
+    yield 'const struct rs_mpi_back rs_mpi_wrappers = {wrappers, rs_targets};'
+    yield 'const unsigned rs_mpi_wrapper_count = FUNCTIONS;'

@@ -1,7 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "parts.h"
-
-void rs_mpi_init(const char *library)
-{
-    (void)library;
-}
