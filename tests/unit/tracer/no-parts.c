@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The core alone: no API is wrapped. */
+#include "parts.h"
+
+void rs_mpi_init(const char *library)
+{
+}
+void rs_nccl_init(const char *library)
+{
+}
+void rs_nvtx_init(const char *library)
+{
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tracer's core, linked in, written to and killed; the analyzer reads what it left. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <glib.h>
+#include <glib/gstdio.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "merge.h"
+#include "ops-numbers.h"
+#include "run.h"
+#include "state.h"
+
+#define THREADS 3
+
+static gchar *folder;
+
+static void record(uint16_t op, uint32_t comm, uint32_t seq, uint64_t count)
+{
+    struct rs_thread *t = rs_thread_if_recording();
+    if (!t)
+        return;
+    uint64_t start = rs_call_enter(t, op, comm, seq, -1, count, 0);
+    uint64_t end = rs_call_leave(t);
+    if (!rs_room(t, 1))
+        return;
+    struct rs_event *e = rs_slot(t, 0);
+    *e = (struct rs_event){.op = op, .peer = -1, .start = start, .end = end, .count = count};
+    e->comm = comm;
+    e->seq = seq;
+    rs_commit(t, 1);
+}
+
+/* Runs `work` in a child with a capture of its own below `name`; returns its wait status. */
+static int in_child(const char *name, void (*work)(void))
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        g_snprintf(rs_env.dir, sizeof(rs_env.dir), "%s/%s", folder, name);
+        work();
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return status;
+}
+
+static RsModel *read_run(const char *name)
+{
+    g_autofree gchar *path = g_build_filename(folder, name, NULL);
+    g_autoptr(GError) error = NULL;
+    const gchar *paths[] = {path, NULL};
+    RsModel *m = rs_run_open(paths, NULL, NULL, &error);
+    if (!m)
+        fail_msg("%s", error->message);
+    return m;
+}
+
+static guint count_named(const RsModel *m, const char *name)
+{
+    guint n = 0;
+    for (guint32 i = 0; i < m->events.n; i++)
+        n += g_str_equal(rs_model_str(m, rs_model_sig(m, i)->name), name);
+    return n;
+}
+
+static struct rs_comm *world(void)
+{
+    static const int32_t members[] = {0};
+    rs_core->set_rank(0, 1);
+    rs_core->define_op(RS_OP_MPI_Barrier);
+    rs_core->define_op(RS_OP_MPI_Allreduce);
+    return rs_core->define_comm(RS_COMM_MPI, 0x1234, 77, 0, 0, 1, members, -1, "world");
+}
+
+/* ---- a process that ends ---- */
+
+static gpointer record_many(gpointer data)
+{
+    for (uint32_t i = 0; i < 1000; i++)
+        record(RS_OP_MPI_Barrier, GPOINTER_TO_UINT(data), i, 0);
+    return NULL;
+}
+
+static void record_on_threads(void)
+{
+    struct rs_comm *c = world();
+    GThread *threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        threads[i] = g_thread_new("work", record_many, GUINT_TO_POINTER(c->id));
+    for (int i = 0; i < THREADS; i++)
+        g_thread_join(threads[i]);
+    record(RS_OP_MPI_Allreduce, c->id, 5000, 12345);
+}
+
+static void end_afterThreads_keepsEveryEvent(void **state)
+{
+    assert_int_equal(in_child("threads", record_on_threads), 0);
+    g_autoptr(RsModel) m = read_run("threads");
+    assert_int_equal(count_named(m, "MPI_Barrier"), THREADS * 1000);
+    assert_int_equal(count_named(m, "MPI_Allreduce"), 1);
+    assert_int_equal(m->dropped, 0);
+    assert_false(m->incomplete);
+    assert_int_equal(rs_model_rank(m, 0)->rank, 0);
+    assert_true(rs_model_rank(m, 0)->ended);
+}
+
+/* ---- one that is killed inside a call ---- */
+
+static void die_in_a_call(void)
+{
+    struct rs_comm *c = world();
+    for (uint32_t i = 0; i < 50; i++)
+        record(RS_OP_MPI_Barrier, c->id, i, 0);
+    struct rs_thread *t = rs_thread_if_recording();
+    rs_call_enter(t, RS_OP_MPI_Allreduce, c->id, 50, -1, 4096, 0);
+    kill(getpid(), SIGKILL);
+}
+
+static void kill_insideACall_leavesEventsAndTheCall(void **state)
+{
+    int status = in_child("killed", die_in_a_call);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    g_autofree gchar *path = g_build_filename(folder, "killed", NULL);
+    g_autoptr(GError) error = NULL;
+    const RsMerge merge = {path, NULL, "sqlite", NULL, NULL};
+    g_autoptr(RsModel) merged = rs_merge(&merge, NULL, &error);
+    if (!merged) /* appends what the rings hold, and removes them */
+        fail_msg("%s", error->message);
+    g_autoptr(RsModel) m = read_run("killed"); /* both captures and run.sqlite stand there */
+    assert_int_equal(count_named(m, "MPI_Barrier"), 50);
+    const RsRank *r = rs_model_rank(m, 0);
+    assert_int_not_equal(r->open_event, RS_NONE);
+    assert_string_equal(rs_model_str(m, rs_model_sig(m, r->open_event)->name), "MPI_Allreduce");
+    assert_true(m->incomplete);
+}
+
+/* ---- a ring that nobody drains ---- */
+
+static void overflow(void)
+{
+    struct rs_comm *c = world();
+    record(RS_OP_MPI_Barrier, c->id, 0, 0);
+    rs_lock(); /* the writer waits */
+    for (uint32_t i = 1; i < 40000; i++)
+        record(RS_OP_MPI_Barrier, c->id, i, 0);
+    uint64_t dropped = rs_self->ring->dropped;
+    rs_unlock();
+    while (__atomic_load_n(&rs_self->ring->tail, __ATOMIC_ACQUIRE) < rs_self->head)
+        sched_yield();
+    record(RS_OP_MPI_Allreduce, c->id, 40000, dropped);
+}
+
+static void room_ofAFullRing_dropsAndRecordsTheHole(void **state)
+{
+    assert_int_equal(in_child("full", overflow), 0);
+    g_autoptr(RsModel) m = read_run("full");
+    guint kept = count_named(m, "MPI_Barrier"), holes = 0;
+    guint64 lost = 0, counted = 0;
+    for (guint32 i = 0; i < m->events.n; i++) {
+        const RsSig *s = rs_model_sig(m, i);
+        if (s->kind == RS_KIND_HOLE) {
+            holes++;
+            lost += s->count;
+        }
+        if (g_str_equal(rs_model_str(m, s->name), "MPI_Allreduce"))
+            counted = s->count;
+    }
+    assert_true(kept < 40000);
+    assert_int_equal(holes, 1);
+    assert_int_equal(lost, 40000 - kept);
+    assert_int_equal(counted, lost);
+    assert_int_equal(m->dropped, lost);
+}
+
+/* ---- handles ---- */
+
+static void use_a_handle_again(void)
+{
+    struct rs_comm *a = world();
+    uint32_t epoch = *rs_core->epoch;
+    assert_ptr_equal(rs_core->find_comm(RS_COMM_MPI, 0x1234), a);
+    assert_null(rs_core->find_comm(RS_COMM_NCCL, 0x1234));
+    rs_core->forget_comm(RS_COMM_MPI, 0x1234);
+    assert_null(rs_core->find_comm(RS_COMM_MPI, 0x1234));
+    assert_int_not_equal(*rs_core->epoch, epoch);
+    struct rs_comm *b = rs_core->define_comm(RS_COMM_MPI, 0x1234, 78, 77, 0, 1, NULL, -1, NULL);
+    assert_int_not_equal(a->id, b->id);
+    assert_ptr_equal(rs_core->find_comm(RS_COMM_MPI, 0x1234), b);
+    uint32_t s = rs_core->string("text", 4);
+    assert_int_equal(rs_core->string("text and more", 4), s);
+    assert_int_not_equal(rs_core->string("other", 5), s);
+}
+
+static void handle_usedAgain_isANewCommunicator(void **state)
+{
+    assert_int_equal(in_child("handles", use_a_handle_again), 0);
+}
+
+/* ---- fork ---- */
+
+static void fork_and_go_on(void)
+{
+    struct rs_comm *c = world();
+    record(RS_OP_MPI_Barrier, c->id, 0, 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        c = world();
+        record(RS_OP_MPI_Allreduce, c->id, 0, 1);
+        _exit(0);
+    }
+    waitpid(pid, NULL, 0);
+    record(RS_OP_MPI_Barrier, c->id, 1, 0);
+}
+
+static void fork_ofATracedProcess_givesTheChildItsOwnCapture(void **state)
+{
+    assert_int_equal(in_child("fork", fork_and_go_on), 0);
+    g_autofree gchar *path = g_build_filename(folder, "fork", NULL);
+    g_autoptr(GDir) d = g_dir_open(path, 0, NULL);
+    guint captures = 0;
+    for (const gchar *name; (name = g_dir_read_name(d));) {
+        g_autofree gchar *file = g_build_filename(path, name, NULL);
+        const gchar *paths[] = {file, NULL};
+        g_autoptr(RsModel) m = rs_run_open(paths, NULL, NULL, NULL);
+        assert_non_null(m);
+        guint barriers = count_named(m, "MPI_Barrier");
+        assert_int_equal(barriers + 2 * count_named(m, "MPI_Allreduce"), 2);
+        captures++;
+    }
+    assert_int_equal(captures, 2);
+}
+
+/* ---- nothing ---- */
+
+static void do_nothing(void)
+{
+}
+
+static void end_withoutAnEvent_leavesNothing(void **state)
+{
+    assert_int_equal(in_child("nothing", do_nothing), 0);
+    g_autofree gchar *path = g_build_filename(folder, "nothing", NULL);
+    assert_false(g_file_test(path, G_FILE_TEST_EXISTS));
+}
+
+/* ---- a folder that can't be written ---- */
+
+static void record_nowhere(void)
+{
+    g_strlcpy(rs_env.dir, "/proc/no/such", sizeof(rs_env.dir));
+    errno = 5;
+    assert_null(world());
+    record(RS_OP_MPI_Barrier, 0, 0, 0);
+    assert_int_equal(errno, 5);
+    assert_int_not_equal(*rs_core->off, 0);
+}
+
+static void start_withoutAFolder_turnsRecordingOff(void **state)
+{
+    assert_int_equal(in_child("nowhere", record_nowhere), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(end_afterThreads_keepsEveryEvent),
+        cmocka_unit_test(kill_insideACall_leavesEventsAndTheCall),
+        cmocka_unit_test(room_ofAFullRing_dropsAndRecordsTheHole),
+        cmocka_unit_test(handle_usedAgain_isANewCommunicator),
+        cmocka_unit_test(fork_ofATracedProcess_givesTheChildItsOwnCapture),
+        cmocka_unit_test(end_withoutAnEvent_leavesNothing),
+        cmocka_unit_test(start_withoutAFolder_turnsRecordingOff),
+    };
+    folder = g_dir_make_tmp("test-core-XXXXXX", NULL);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    g_autofree gchar *remove = g_strdup_printf("rm -rf '%s'", folder);
+    return system(remove) || failed;
+}
