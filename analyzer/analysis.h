@@ -86,8 +86,9 @@ typedef struct {
     gint64 busy_ns;         /* union of the transfers */
     guint64 big_messages;   /* of the size from which a message tells bandwidth, not latency */
     guint64 big_from_bytes; /* that size; 0: too few messages to tell, bandwidths are NAN */
-    gdouble bandwidth;      /* bytes/s over busy time of the big ones, from the receivers */
-    gdouble best_bandwidth; /* 90th percentile over spells of uninterrupted transfer */
+    gdouble bandwidth;      /* bytes/s of the big ones, from the receivers: upper quartile by bytes over
+                               spells of uninterrupted transfer (transfers.h) */
+    gdouble best_bandwidth; /* the same, best tenth */
 } RsLinkMetric;
 
 typedef struct {

@@ -271,7 +271,7 @@ CREATE TABLE link_metrics (
     busy_ns INTEGER NOT NULL,
     big_messages INTEGER NOT NULL,
     big_from_bytes INTEGER NOT NULL,
-    bandwidth REAL,                        -- bytes/s
+    bandwidth REAL,                        -- bytes/s: upper quartile by bytes over spells of transfer
     best_bandwidth REAL
 );
 

@@ -2,8 +2,13 @@
 #include "transfers.h"
 
 #include <math.h>
+#include <stdlib.h>
 
-#include "stats.h"
+/* What one spell gave. */
+typedef struct {
+    gdouble per_s;
+    guint64 bytes;
+} Rate;
 
 static gboolean wanted(const RsContext *ctx, const RsMessage *msg)
 {
@@ -111,18 +116,38 @@ static guint64 find_big(const RsTransfer *t, guint n, guint64 *ret_count)
     return 0;
 }
 
+static gint compare_rates(gconstpointer a, gconstpointer b)
+{
+    const Rate *x = a, *y = b;
+    return x->per_s < y->per_s ? -1 : x->per_s > y->per_s;
+}
+
+/* The rate that spells with `share` of all bytes don't exceed; `rates` sorted. */
+static gdouble quantile_by_bytes(const Rate *rates, guint n, gdouble share)
+{
+    gdouble total = 0, sum = 0;
+    for (guint i = 0; i < n; i++)
+        total += (gdouble)rates[i].bytes;
+    for (guint i = 0; i < n; i++) {
+        sum += (gdouble)rates[i].bytes;
+        if (sum >= share * total)
+            return rates[i].per_s;
+    }
+    return NAN;
+}
+
 static void measure_bandwidth(const RsTransfer *t, guint n, RsLinkMetric *r)
 {
     g_autoptr(GArray) spells = rs_transfers_spells(t, n, r->big_from_bytes);
-    g_autofree gdouble *rates = g_new(gdouble, spells->len + 1);
-    guint64 bytes = 0;
+    g_autofree Rate *rates = g_new(Rate, spells->len + 1);
     for (guint i = 0; i < spells->len; i++) {
         const RsSpell *s = &g_array_index(spells, RsSpell, i);
-        bytes += s->bytes;
-        rates[i] = (gdouble)s->bytes * 1e9 / (gdouble)(s->to_ns - s->from_ns);
+        rates[i].bytes = s->bytes;
+        rates[i].per_s = (gdouble)s->bytes * 1e9 / (gdouble)(s->to_ns - s->from_ns);
     }
-    r->bandwidth = (gdouble)bytes * 1e9 / (gdouble)rs_spells_length_ns(spells);
-    r->best_bandwidth = rs_quantile(rates, spells->len, 0.9);
+    qsort(rates, spells->len, sizeof *rates, compare_rates);
+    r->bandwidth = quantile_by_bytes(rates, spells->len, 0.75);
+    r->best_bandwidth = quantile_by_bytes(rates, spells->len, 0.9);
 }
 
 void rs_transfers_measure(const RsTransfer *t, guint n, RsLinkMetric *r)

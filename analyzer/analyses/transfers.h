@@ -5,7 +5,9 @@
  * A transfer runs from the moment both sides had arrived to the receiver's completion: a late
  * sender or receiver does not make a link slow. Concurrent transfers of one ordered host pair share
  * the link, so time is counted once for all of them: a spell is a stretch of time in which at least
- * one transfer is under way, and bandwidth is bytes over spells.
+ * one transfer is under way. What a spell gave is at most what the link gives: ends that are busy
+ * or start slowly take from it. So a link's bandwidth is the upper quartile of its spells, weighted
+ * by their bytes; a single burst out of a buffer does not carry it.
  * Small messages tell latency, not bandwidth: only those from a size upward count that holds at
  * least half of the link's bytes, and is at least 32 KiB.
  */
