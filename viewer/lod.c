@@ -75,7 +75,8 @@ static void paint_column(const Painter *p, gint x, guint32 first, guint32 last)
 static void paint_box(const Painter *p, guint32 slot, gdouble from, gdouble to)
 {
     const RsRows *r = p->rows;
-    gint x = (gint)MAX(floor(from), -1.0), end = (gint)MIN(floor(to), p->axis->width_px + 1.0);
+    gint x = (gint)MAX(floor(from), -1.0);
+    gint end = (gint)MIN(floor(to + 0.5), p->axis->width_px + 2.0); /* wide: beyond x */
     gdouble split = rs_axis_px(p->axis, r->split_ns[slot]);
     gboolean waits = r->split_ns[slot] > r->start_ns[slot];
     gint wait = waits ? (gint)CLAMP(floor(split + 0.5), x, end) : x;
