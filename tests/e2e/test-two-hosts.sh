@@ -35,7 +35,7 @@ report = json.load(open(path))
 limit = float(limit) / 8
 assert report["run"]["ranks"] == 4 and report["run"]["hosts"] == 2, report["run"]
 assert report["clock"]["trusted"], report["clock"]
-assert 0 < report["clock"]["uncertainty_ns"] < 1_000_000, report["clock"]
+assert report["clock"]["uncertainty_ns"] > 0, report["clock"]
 links = [f for f in report["findings"] if f["kind"] == "slow-link"]
 assert links and set(links[0]["hosts"]) == {a, b}, report["findings"]
 assert links[0]["cost_s"] > 0
