@@ -7,7 +7,7 @@
 
 #include "flavour.h"
 
-#define ROUNDS        24
+#define ROUNDS        100
 #define KEPT          4            /* shortest round trips told to the capture */
 #define FIRST_WAIT_NS 2000000000ll /* until the other side comes at all */
 #define ROUND_WAIT_NS 250000000ll
