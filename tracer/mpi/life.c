@@ -19,7 +19,7 @@ static int end_of_mpi(MPI_Comm self, int keyval, void *value, void *extra)
     if (t)
         t->depth++;
     rs_mpi_probe_clocks();
-    rs_core->anchor();
+    rs_core->flush(RS_END_FINALIZE); /* anchors the clock; the process and its capture go on */
     __atomic_store_n(&life, OVER, __ATOMIC_RELEASE);
     if (t)
         t->depth--;

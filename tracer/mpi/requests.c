@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "handles.h"
+#include "ops-numbers.h"
 
 /* ---- around a completion call ---- */
 
@@ -193,6 +194,10 @@ void rs_mpi_persistent_made(const struct rs_mpi_persistent *p)
 {
     int saved = errno;
     pthread_mutex_lock(&lock);
+    if (persistent.used == 0) {
+        rs_core->define_op(RS_OP_MPI_Start_send);
+        rs_core->define_op(RS_OP_MPI_Start_receive);
+    }
     if (make_place()) {
         size_t i = place_of(p->request);
         persistent.used += persistent.entries[i].request == 0;

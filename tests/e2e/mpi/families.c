@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* usage: families FOLDER: writes FOLDER/out.RANK and FOLDER/calls.RANK */
+#include "families.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int rank, size;
+
+static FILE *out;
+static struct {
+    const char *name;
+    int times;
+} calls[256];
+static int faults;
+
+void count_call(const char *name)
+{
+    int i = 0;
+    while (calls[i].name && strcmp(calls[i].name, name) != 0)
+        i++;
+    calls[i].name = name;
+    calls[i].times++;
+}
+
+void expect_success(const char *name, int result)
+{
+    if (result == MPI_SUCCESS)
+        return;
+    fprintf(stderr, "%s returned %d\n", name, result);
+    exit(1);
+}
+
+void check(const char *what, long long got, long long expected)
+{
+    fprintf(out, "%s %lld\n", what, got);
+    if (got == expected)
+        return;
+    fprintf(stderr, "rank %d: %s is %lld, not %lld\n", rank, what, got, expected);
+    faults++;
+}
+
+int element(int r, int i)
+{
+    return (r + 1) * 1000 + (i + 1) * 7;
+}
+
+static FILE *open_file(const char *folder, const char *name)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s.%d", folder, name, rank);
+    FILE *f = fopen(path, "w");
+    if (!f) {
+        perror(path);
+        exit(1);
+    }
+    return f;
+}
+
+static void write_calls(const char *folder)
+{
+    FILE *f = open_file(folder, "calls");
+    for (int i = 0; calls[i].name; i++)
+        fprintf(f, "%s %d\n", calls[i].name, calls[i].times);
+    fclose(f);
+}
+
+int main(int argc, char **argv)
+{
+    int provided, flag;
+    if (argc != 2)
+        return 2;
+    MPI_Initialized(&flag);
+    CALL(Init_thread, &argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    out = open_file(argv[1], "out");
+    CHECK("initialized before", flag, 0);
+    collectives_blocking(MPI_COMM_WORLD);
+    collectives_started(MPI_COMM_WORLD);
+    neighbors();
+    messages(MPI_COMM_WORLD);
+    completions(MPI_COMM_WORLD);
+    communicators();
+    CALL(Finalize);
+    MPI_Finalized(&flag);
+    CHECK("finalized after", flag, 1);
+    fclose(out);
+    write_calls(argv[1]);
+    return faults ? 1 : 0;
+}
