@@ -104,6 +104,8 @@ struct rs_core {
 
     /* Interning: the same text gives the same id for the life of the process. 0 on failure. */
     uint32_t (*string)(const char *text, size_t bytes);
+    /* The program's name for a thread, perhaps before its first event. */
+    void (*name_thread)(uint32_t tid, const char *name);
     /* RS_DEF_OP for an operation this process may record; call once per op when its slot resolves.
      */
     void (*define_op)(uint16_t op);

@@ -322,6 +322,7 @@ static void fill_core(void)
     c->thread = rs_thread_attach;
     c->make_room = rs_thread_make_room;
     c->string = rs_defs_string;
+    c->name_thread = rs_thread_name;
     c->define_op = rs_defs_op;
     rs_handles_fill(c);
     c->meta = rs_meta_set;

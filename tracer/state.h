@@ -59,6 +59,7 @@ bool rs_memory_grow(const char *path, size_t bytes) RS_HIDDEN;
 /* threads.c */
 struct rs_thread *rs_thread_attach(void) RS_HIDDEN;
 bool rs_thread_make_room(struct rs_thread *t, unsigned slots) RS_HIDDEN;
+void rs_thread_name(uint32_t tid, const char *name) RS_HIDDEN;
 void rs_threads_drop_ended(void) RS_HIDDEN; /* locked */
 void rs_threads_forget(void) RS_HIDDEN;     /* child of a fork */
 void rs_threads_init(void) RS_HIDDEN;

@@ -62,13 +62,44 @@ static bool map_ring(struct rs_thread_entry *e)
     return true;
 }
 
+/* Names that the program gave (NVTX): most do so before a thread's first event. */
+#define NAMED_MAX 256
+static struct {
+    uint32_t tid;
+    char name[60];
+} named[NAMED_MAX];
+static unsigned named_count;
+
+static const char *given_name(uint32_t tid)
+{
+    for (unsigned i = named_count; i-- > 0;) /* the last one counts */
+        if (named[i].tid == tid)
+            return named[i].name;
+    return NULL;
+}
+
 static void define(const struct rs_thread_entry *e)
 {
     char name[16 + 24] = "";
+    uint32_t tid = e->thread.ring->tid;
+    const char *given = given_name(tid);
     prctl(PR_GET_NAME, name);
-    if (e->thread.ring->tid == (uint32_t)rs_state.pid)
+    if (tid == (uint32_t)rs_state.pid)
         snprintf(name, sizeof(name), "main");
-    rs_defs_thread(e->thread.number, e->thread.ring->tid, name);
+    rs_defs_thread(e->thread.number, tid, given ? given : name);
+}
+
+void rs_thread_name(uint32_t tid, const char *name)
+{
+    rs_lock();
+    if (named_count < NAMED_MAX) {
+        named[named_count].tid = tid;
+        snprintf(named[named_count++].name, sizeof(named[0].name), "%s", name);
+    }
+    for (const struct rs_thread_entry *e = rs_state.threads; e; e = e->next)
+        if (e->thread.ring->tid == tid)
+            rs_defs_thread(e->thread.number, tid, name);
+    rs_unlock();
 }
 
 static struct rs_thread_entry *attach_locked(void)

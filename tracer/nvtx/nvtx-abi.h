@@ -30,7 +30,9 @@ enum rs_nvtx_core {
     RS_NVTX_POP,
     RS_NVTX_NAME_CATEGORY_A,
     RS_NVTX_NAME_CATEGORY_W,
-    RS_NVTX_CORE_SIZE = 16
+    RS_NVTX_NAME_THREAD_A,
+    RS_NVTX_NAME_THREAD_W,
+    RS_NVTX_CORE_SIZE
 };
 
 enum rs_nvtx_core2 {

@@ -202,6 +202,18 @@ static void name_category_w(uint32_t category, const wchar_t *name)
     domain_name_category_w(NULL, category, name);
 }
 
+static void name_thread_a(uint32_t tid, const char *name)
+{
+    if (rs_core && name)
+        rs_core->name_thread(tid, name);
+}
+
+static void name_thread_w(uint32_t tid, const wchar_t *name)
+{
+    char text[RS_NVTX_TEXT_MAX];
+    name_thread_a(tid, rs_nvtx_from_wide(name, text));
+}
+
 static struct rs_nvtx_text *register_a(struct rs_nvtx_domain *domain, const char *text)
 {
     return rs_nvtx_text_new(text);
@@ -240,6 +252,8 @@ static const rs_nvtx_function core_functions[RS_NVTX_CORE_SIZE] = {
     [RS_NVTX_POP] = F(pop),
     [RS_NVTX_NAME_CATEGORY_A] = F(name_category_a),
     [RS_NVTX_NAME_CATEGORY_W] = F(name_category_w),
+    [RS_NVTX_NAME_THREAD_A] = F(name_thread_a),
+    [RS_NVTX_NAME_THREAD_W] = F(name_thread_w),
 };
 
 static const rs_nvtx_function core2_functions[RS_NVTX_CORE2_SIZE] = {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every kind of NVTX call, in an executable and in a shared object with its own copy of NVTX, around
- * an MPI program of one rank. What must be recorded stands in test-nvtx.py. */
+/* Every kind of NVTX call, in an executable and in a shared object with its own copy of NVTX,
+ * around an MPI program of one rank. What must be recorded stands in test-nvtx.py. */
 #include <mpi.h>
 #include <nvtx3/nvToolsExt.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 void library_work(void); /* nvtx-library.c */
 
@@ -21,6 +23,7 @@ static nvtxEventAttributes_t named(const char *message)
 
 static void *end_it(void *id)
 {
+    nvtxNameOsThreadA((uint32_t)syscall(SYS_gettid), "ender");
     nvtxRangeEnd(*(nvtxRangeId_t *)id);
     return NULL;
 }

@@ -38,7 +38,7 @@ JOIN strings c ON c.id = s.range_category_id WHERE k.name IN ('range', 'span', '
 
 def run(program, library=None, folder=None):
     env = {k: v for k, v in os.environ.items() if not k.startswith("RINGSCOPE")}
-    env["OMPI_MCA_plm_rsh_agent"] = ":"  # a singleton needs no remote shell
+    env["OMPI_MCA_plm"] = "isolated"  # a singleton needs no remote shell
     if library:
         env.update(LD_PRELOAD=library, RINGSCOPE_DIR=str(folder))
     done = subprocess.run([program], env=env, capture_output=True, text=True, check=False)
@@ -57,6 +57,9 @@ def main(build, program, *nvtx_only):
         rows = json.loads(subprocess.run(tool, capture_output=True, text=True, check=True).stdout)
         found = sorted((r["kind"], r["name"], r["domain"], r["category"], r["depth"]) for r in rows)
         assert found == WANTED, "\n".join(map(str, found))
+        tool[3] = "SELECT track FROM slices WHERE name = 'across threads'"
+        rows = json.loads(subprocess.run(tool, capture_output=True, text=True, check=True).stdout)
+        assert [r["track"] for r in rows] == ["ender"], rows
         for only in nvtx_only:
             run(only, library, pathlib.Path(work, "none"))
             assert sorted(p.name for p in pathlib.Path(work).iterdir()) == ["run"]
