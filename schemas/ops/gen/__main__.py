@@ -4,12 +4,15 @@ import sys
 
 import mpi_front
 import mpi_wrappers
+import nccl_wrappers
 import parse
 import table
 
 PRODUCTS = {
     'table': table.emit_table,
     'numbers': table.emit_numbers,
+    'nccl-wrappers': nccl_wrappers.emit_wrappers,
+    'nccl-prototypes': nccl_wrappers.emit_prototypes,
     'mpi-stubs': mpi_front.emit_stubs,
     'mpi-names': mpi_front.emit_names,
     'mpi-wrappers': mpi_wrappers.emit_wrappers,
