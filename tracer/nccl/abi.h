@@ -9,8 +9,8 @@
 #include <stddef.h>
 
 #define RS_NCCL_ID_BYTES 128
-#define RS_NCCL_TYPES 12       /* ncclInt8 ... ncclFloat8e5m2 */
-#define RS_NCCL_REDOPS 5       /* ncclSum ... ncclAvg; greater: made by the program */
+#define RS_NCCL_TYPES    12 /* ncclInt8 ... ncclFloat8e5m2 */
+#define RS_NCCL_REDOPS   5  /* ncclSum ... ncclAvg; greater: made by the program */
 #define RS_NCCL_NO_COLOR (-1)
 
 enum rs_nccl_result {

@@ -101,8 +101,8 @@ static int ask(const char *function, ncclComm_t comm, int otherwise)
 static void tell_rank(int rank, int size)
 {
     static const char *const told[] = {
-        "RINGSCOPE_RANK",       "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK",
-        "MV2_COMM_WORLD_RANK",  "SLURM_PROCID",         "RANK",
+        "RINGSCOPE_RANK",      "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK",
+        "MV2_COMM_WORLD_RANK", "SLURM_PROCID",         "RANK",
     };
     static unsigned done;
     for (size_t i = 0; i < sizeof told / sizeof *told; i++)

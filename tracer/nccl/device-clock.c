@@ -14,8 +14,8 @@ static uint64_t now_ns(clockid_t id)
 
 void rs_device_clock_init(struct rs_device_clock *clock)
 {
-    *clock = (struct rs_device_clock){.tick = rs_tick(), .monotonic_ns = now_ns(CLOCK_MONOTONIC),
-                                      .least_lag_ns = INT64_MAX};
+    *clock = (struct rs_device_clock){
+        .tick = rs_tick(), .monotonic_ns = now_ns(CLOCK_MONOTONIC), .least_lag_ns = INT64_MAX};
 }
 
 static int64_t own_offset(struct rs_device_clock *clock, int64_t lag)

@@ -19,7 +19,7 @@ struct slot {
     uint64_t first, last;
 };
 
-static struct slot *pool; /* atomic */
+static struct slot *pool;                        /* atomic */
 static uint64_t next_turn = RS_EXECUTIONS, lost; /* atomic; from here no handle is 0, nor small */
 
 bool rs_executions_init(void)
@@ -28,8 +28,8 @@ bool rs_executions_init(void)
     if (__atomic_load_n(&pool, __ATOMIC_ACQUIRE))
         return true;
     size_t bytes = RS_EXECUTIONS * sizeof *pool;
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                   -1, 0);
     if (p == MAP_FAILED)
         return false;
     if (!__atomic_compare_exchange_n(&pool, &none, p, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
@@ -96,10 +96,16 @@ static void write_record(struct slot *s)
     if (!t || !rs_room(t, 1))
         return;
     struct rs_event *e = rs_slot(t, 0);
-    *e = (struct rs_event){.op = f->op, .flags = f->flags | RS_EVENT_DEVICE | again,
-                           .peer = f->peer, .start = first, .end = last > first ? last : first,
-                           .count = f->count, .comm = f->on ? f->on->id : 0, .dtype = f->dtype,
-                           .seq = f->seq, .redop = f->redop};
+    *e = (struct rs_event){.op = f->op,
+                           .flags = f->flags | RS_EVENT_DEVICE | again,
+                           .peer = f->peer,
+                           .start = first,
+                           .end = last > first ? last : first,
+                           .count = f->count,
+                           .comm = f->on ? f->on->id : 0,
+                           .dtype = f->dtype,
+                           .seq = f->seq,
+                           .redop = f->redop};
     rs_commit(t, 1);
 }
 
@@ -116,8 +122,8 @@ uint64_t rs_execution_new(const struct rs_execution_facts *facts, bool held)
     struct slot *s = take(&handle);
     if (!s)
         return 0;
-    struct slot filled = {.kind = KIND_EXECUTION, .facts = *facts, .outstanding = held,
-                          .first = UINT64_MAX};
+    struct slot filled = {
+        .kind = KIND_EXECUTION, .facts = *facts, .outstanding = held, .first = UINT64_MAX};
     return publish(s, &filled, handle);
 }
 
@@ -146,16 +152,16 @@ void rs_execution_set_peer(uint64_t execution, int32_t peer)
 static void lower(uint64_t *value, uint64_t to)
 {
     uint64_t v = __atomic_load_n(value, __ATOMIC_RELAXED);
-    while (to < v && !__atomic_compare_exchange_n(value, &v, to, true, __ATOMIC_RELAXED,
-                                                  __ATOMIC_RELAXED))
+    while (to < v &&
+           !__atomic_compare_exchange_n(value, &v, to, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;
 }
 
 static void raise_to(uint64_t *value, uint64_t to)
 {
     uint64_t v = __atomic_load_n(value, __ATOMIC_RELAXED);
-    while (to > v && !__atomic_compare_exchange_n(value, &v, to, true, __ATOMIC_RELAXED,
-                                                  __ATOMIC_RELAXED))
+    while (to > v &&
+           !__atomic_compare_exchange_n(value, &v, to, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;
 }
 

@@ -50,17 +50,13 @@ struct event {
 static const struct {
     const char *name;
     uint16_t op;
-} functions[] = { /* by NCCL's own numbers, as v1 has them */
-    {"Broadcast", RS_OP_ncclBroadcast},
-    {"Reduce", RS_OP_ncclReduce},
-    {"AllGather", RS_OP_ncclAllGather},
-    {"ReduceScatter", RS_OP_ncclReduceScatter},
-    {"AllReduce", RS_OP_ncclAllReduce},
-    {"SendRecv", 0},
-    {"Send", RS_OP_ncclSend},
-    {"Recv", RS_OP_ncclRecv},
-    {"AlltoAll", RS_OP_ncclAlltoAll},
-    {"Scatter", RS_OP_ncclScatter},
+} functions[] = {
+    /* by NCCL's own numbers, as v1 has them */
+    {"Broadcast", RS_OP_ncclBroadcast}, {"Reduce", RS_OP_ncclReduce},
+    {"AllGather", RS_OP_ncclAllGather}, {"ReduceScatter", RS_OP_ncclReduceScatter},
+    {"AllReduce", RS_OP_ncclAllReduce}, {"SendRecv", 0},
+    {"Send", RS_OP_ncclSend},           {"Recv", RS_OP_ncclRecv},
+    {"AlltoAll", RS_OP_ncclAlltoAll},   {"Scatter", RS_OP_ncclScatter},
     {"Gather", RS_OP_ncclGather},
 };
 #define FUNCTIONS (sizeof functions / sizeof *functions)
@@ -100,9 +96,14 @@ static bool has_parts(uint16_t op)
 
 static uint64_t execution_of_call(struct context *x, struct rs_nccl_call *c)
 {
-    struct rs_execution_facts facts = {.on = c->on, .op = c->op, .flags = c->flags,
-                                       .peer = c->peer, .count = c->count, .dtype = c->dtype,
-                                       .redop = c->redop, .seq = c->seq};
+    struct rs_execution_facts facts = {.on = c->on,
+                                       .op = c->op,
+                                       .flags = c->flags,
+                                       .peer = c->peer,
+                                       .count = c->count,
+                                       .dtype = c->dtype,
+                                       .redop = c->redop,
+                                       .seq = c->seq};
     if (!c->execution)
         c->execution = rs_execution_new(&facts, has_parts(c->op));
     __atomic_store_n(&x->on, c->on, __ATOMIC_RELEASE);
@@ -188,8 +189,8 @@ static uint64_t execution_of_event(struct context *x, const struct event *e)
         return 0;
     struct rs_nccl_call typed = {.op = op};
     rs_nccl_typed(&typed, datatype_of(e));
-    struct rs_execution_facts facts = {.on = on, .op = op, .peer = e->peer, .count = e->count,
-                                       .dtype = typed.dtype};
+    struct rs_execution_facts facts = {
+        .on = on, .op = op, .peer = e->peer, .count = e->count, .dtype = typed.dtype};
     if (!is_message(op))
         facts.seq = on->next_seq++;
     define_op_once(op);
@@ -344,8 +345,12 @@ static int init_v5(void **context, uint64_t id, int *mask, const char *name, int
 
 static struct event event_of_head(const struct rs_profile_head *h)
 {
-    return (struct event){.type = h->type, .parent = (uintptr_t)h->parent, .rank = h->rank,
-                          .peer = -1, .func_number = NUMBER_NONE, .datatype_number = NUMBER_NONE};
+    return (struct event){.type = h->type,
+                          .parent = (uintptr_t)h->parent,
+                          .rank = h->rank,
+                          .peer = -1,
+                          .func_number = NUMBER_NONE,
+                          .datatype_number = NUMBER_NONE};
 }
 
 /* What the versions' tasks have in common. */
@@ -353,7 +358,7 @@ static struct event event_of_head(const struct rs_profile_head *h)
     ((e).send = (c).send, (e).recv = (c).recv, (e).count = (c).count, (e).peer = (c).root)
 #define READ_P2P(e, p)                                                                             \
     ((e).send = (e).recv = (p).buffer, (e).count = (p).count, (e).peer = (p).peer)
-#define READ_NAMES(e, d) ((e).func = (d).func, (e).datatype = (d).datatype)
+#define READ_NAMES(e, d)   ((e).func = (d).func, (e).datatype = (d).datatype)
 #define READ_NUMBERS(e, d) ((e).func_number = (d).func, (e).datatype_number = (d).datatype)
 
 static int start_v1(void *context, void **handle, void *descriptor)
@@ -410,8 +415,8 @@ static int start_v5(void *context, void **handle, void *descriptor) /* and v6 */
     const struct rs_profile_v5 *d = descriptor;
     if (!context || !handle || !d)
         return RS_NCCL_SUCCESS;
-    struct event e = event_of_head(&(struct rs_profile_head){
-        .parent = d->head.parent, .rank = d->head.rank});
+    struct event e =
+        event_of_head(&(struct rs_profile_head){.parent = d->head.parent, .rank = d->head.rank});
     e.type = d->head.type;
     switch (e.type) {
     case RS_PROFILE_COLL_API:
@@ -438,8 +443,8 @@ static int start_v5(void *context, void **handle, void *descriptor) /* and v6 */
 #define TABLE(version, init_function, start_function, state_function)                              \
     RS_EXPORT extern const struct rs_profiler_table ncclProfiler_v##version;                       \
     const struct rs_profiler_table ncclProfiler_v##version = {                                     \
-        "Ringscope",    (void (*)(void))init_function, start_function, stop_event,                 \
-        state_function, finalize}
+        "Ringscope", (void (*)(void))init_function, start_function, stop_event, state_function,    \
+        finalize}
 
 TABLE(1, init_v1, start_v1, ignore_state);
 TABLE(2, init_v1, start_v2, ignore_state);

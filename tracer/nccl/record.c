@@ -103,14 +103,23 @@ static void write_record(struct rs_thread *t, const struct rs_nccl_call *c, uint
     if (!rs_room(t, 1 + ext))
         return;
     struct rs_event *e = rs_slot(t, 0);
-    *e = (struct rs_event){.op = c->op, .flags = c->flags, .peer = c->peer, .start = c->start,
-                           .end = end, .count = c->count, .comm = c->on ? c->on->id : 0,
-                           .dtype = c->dtype, .seq = c->seq, .redop = c->redop};
+    *e = (struct rs_event){.op = c->op,
+                           .flags = c->flags,
+                           .peer = c->peer,
+                           .start = c->start,
+                           .end = end,
+                           .count = c->count,
+                           .comm = c->on ? c->on->id : 0,
+                           .dtype = c->dtype,
+                           .seq = c->seq,
+                           .redop = c->redop};
     if (ext) {
         struct rs_ext_stream *s = rs_slot(t, 1);
         e->flags |= RS_EVENT_EXT;
-        *s = (struct rs_ext_stream){.op = RS_EXT_STREAM, .stream = (uintptr_t)c->stream,
-                                    .send = (uintptr_t)c->send, .recv = (uintptr_t)c->recv};
+        *s = (struct rs_ext_stream){.op = RS_EXT_STREAM,
+                                    .stream = (uintptr_t)c->stream,
+                                    .send = (uintptr_t)c->send,
+                                    .recv = (uintptr_t)c->recv};
     }
     rs_commit(t, 1 + ext);
 }

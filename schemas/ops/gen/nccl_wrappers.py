@@ -78,10 +78,10 @@ def emit_wrapper(op):
 
 
 def emit_wrappers(ops):
-    yield '#include "hooks.h"'
-    yield '#include "library.h"'
+    yield '#include "nccl/hooks.h"'
+    yield '#include "nccl/library.h"'
     yield '#include "ops-numbers.h"'
-    yield '#include "record.h"'
+    yield '#include "nccl/record.h"'
     yield ''
     yield '/* The exported functions are declared by no header of ours. */'
     yield '#pragma GCC diagnostic ignored "-Wmissing-prototypes"'
