@@ -7,7 +7,7 @@ stand in a meson.build of tests/ is printed, with exit status 1.
 import pathlib
 import sys
 
-PATTERNS = ["unit/**/test-*.c", "e2e/**/test-*.sh", "e2e/**/test-*.py", "fuzz/fuzz-*.c", "checks/*.py"]
+PATTERNS = ["unit/**/test-*.c", "unit/**/test-*.py", "e2e/**/test-*.sh", "e2e/**/test-*.py", "fuzz/fuzz-*.c", "checks/*.py"]
 
 
 def main(root):
