@@ -20,10 +20,13 @@
 
 /* ---- is it alive ---- */
 
-/* Field 22 of /proc/<pid>/stat; the name in field 2 may hold blanks and brackets. */
+/* Field 22 of /proc/<pid>/stat; the name in field 2 may hold blanks and brackets. A process that has
+ * ended and waits for its parent (state Z or X) has no start time any more. */
 static gboolean parse_start_time(const gchar *stat, guint64 *ret)
 {
     const gchar *p = strrchr(stat, ')');
+    if (p && p[1] == ' ' && strchr("ZX", p[2]))
+        return FALSE;
     for (guint field = 2; p && field < 22; field++) {
         p = strchr(p + 1, ' ');
         if (!p)

@@ -24,6 +24,8 @@ struct string {
 
 static struct string *strings[STRING_BUCKETS];
 static uint32_t string_count;
+static struct rs_ring_process *inherited;
+static uint64_t inherited_bytes;
 static uint64_t op_defined[65536 / 64], op_wanted[65536 / 64];
 
 static unsigned char *area(void)
@@ -139,9 +141,15 @@ void rs_defs_op(uint16_t op)
     rs_unlock();
 }
 
-/* Operations resolve before anything is recorded, and again stand in a forked child's capture. */
+/* What was defined before there was a capture: the parent's definitions, operations that resolved.
+ */
 void rs_defs_start(void)
 {
+    if (inherited) {
+        rs_defs_append((unsigned char *)inherited + RS_RING_DEFS_OFFSET, inherited_bytes);
+        munmap(inherited, RS_RING_DEFS_OFFSET + RS_DEFS_MAX);
+        inherited = NULL;
+    }
     for (unsigned op = 0; op < 65536; op++)
         if (op_wanted[op / 64] >> (op % 64) & 1)
             define_op((uint16_t)op);
@@ -155,9 +163,10 @@ void rs_defs_thread(uint32_t number, uint32_t tid, const char *name)
     rs_defs_append(&d, sizeof(d));
 }
 
-void rs_defs_forget(void)
+void rs_defs_inherit(struct rs_ring_process *parent)
 {
-    memset(op_defined, 0, sizeof(op_defined));
-    memset(strings, 0, sizeof(strings)); /* the parent's; a child that forks is short-lived */
-    string_count = 0;
+    if (inherited)
+        munmap(inherited, RS_RING_DEFS_OFFSET + RS_DEFS_MAX);
+    inherited = parent;
+    inherited_bytes = parent->defs_used; /* what the parent appends from now on isn't ours */
 }

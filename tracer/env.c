@@ -97,9 +97,12 @@ static void find_run_id(void)
     const char *a, *b;
     if ((a = getenv("RINGSCOPE_RUN_ID")) && *a)
         copy_id(rs_env.run_id, sizeof(rs_env.run_id), a);
-    else if ((a = getenv("PMIX_NAMESPACE")) && *a)
-        copy_id(rs_env.run_id, sizeof(rs_env.run_id), a);
-    else if ((a = getenv("OMPI_MCA_ess_base_jobid")) && *a)
+    else if ((a = getenv("PMIX_NAMESPACE")) && *a) {
+        /* A job number that comes again, and a key that is drawn for each job. */
+        b = getenv("OMPI_MCA_orte_precondition_transports");
+        snprintf(text, sizeof(text), "%s%s%.8s", a, b ? "-" : "", b ? b : "");
+        copy_id(rs_env.run_id, sizeof(rs_env.run_id), text);
+    } else if ((a = getenv("OMPI_MCA_ess_base_jobid")) && *a)
         copy_id(rs_env.run_id, sizeof(rs_env.run_id), a);
     else if ((a = getenv("SLURM_JOB_ID")) && *a) {
         b = getenv("SLURM_STEP_ID");

@@ -210,12 +210,3 @@ void rs_handles_fill(struct rs_core *core)
     core->define_redop = define_redop;
     core->forget_type = forget_type;
 }
-
-void rs_handles_forget(void)
-{
-    memset(&comms, 0, sizeof(comms));
-    memset(&dtypes, 0, sizeof(dtypes));
-    memset(&redops, 0, sizeof(redops));
-    comm_count = dtype_count = redop_count = 0;
-    grow_epoch();
-}

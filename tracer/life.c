@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,14 +24,30 @@ struct rs_state rs_state = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .off = 
 const struct rs_core *rs_core;
 __thread struct rs_thread *rs_self;
 
+/* What the holder of the lock had before: a handler or a cancellation while it is held would leave
+ * it held, or wait for it for ever. */
+static sigset_t mask_before;
+static int cancel_before;
+
 void rs_lock(void)
 {
+    sigset_t all, before;
+    int cancel;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     pthread_mutex_lock(&rs_state.lock);
+    mask_before = before;
+    cancel_before = cancel;
 }
 
 void rs_unlock(void)
 {
+    sigset_t before = mask_before;
+    int cancel = cancel_before;
     pthread_mutex_unlock(&rs_state.lock);
+    pthread_setcancelstate(cancel, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 const char *rs_life_library(void)
@@ -190,23 +207,25 @@ static void in_parent(void)
     rs_unlock();
 }
 
-/* The child has a capture of its own, made at its first event. */
+/* The child has a capture of its own, made at its first event. It holds all definitions so far, so
+ * every id and handle that some wrapper keeps stays good. */
 static void in_child(void)
 {
+    sigset_t before = mask_before;
     pthread_mutex_init(&rs_state.lock, NULL);
     if (rs_state.control) {
         rs_writer_forget();
         rs_threads_forget();
-        rs_defs_forget();
-        rs_handles_forget();
         rs_clock_forget();
-        munmap(rs_state.control, RS_RING_DEFS_OFFSET + RS_DEFS_MAX);
+        rs_defs_inherit(rs_state.control);
         rs_state.control = NULL;
         rs_state.meta_dirty = true;
         rs_state.started = 0;
         rs_state.draining = false;
     }
     rs_state.pid = (int32_t)getpid();
+    pthread_setcancelstate(cancel_before, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 /* ---- exits that run no destructor ---- */
@@ -240,9 +259,10 @@ static void begin_again(void)
 
 typedef int exec_function(const char *, char *const[], char *const[]);
 
-static int exec_by(const char *name, const char *file, char *const argv[], char *const envp[])
+static exec_function *real_execve, *real_execvpe;
+
+static int exec_by(exec_function *real, const char *file, char *const argv[], char *const envp[])
 {
-    exec_function *real = (exec_function *)dlsym(RTLD_NEXT, name);
     if (!real) {
         errno = ENOSYS;
         return -1;
@@ -256,22 +276,22 @@ static int exec_by(const char *name, const char *file, char *const argv[], char 
 
 EXPORT int execve(const char *file, char *const argv[], char *const envp[])
 {
-    return exec_by("execve", file, argv, envp);
+    return exec_by(real_execve, file, argv, envp);
 }
 
 EXPORT int execvpe(const char *file, char *const argv[], char *const envp[])
 {
-    return exec_by("execvpe", file, argv, envp);
+    return exec_by(real_execvpe, file, argv, envp);
 }
 
 EXPORT int execv(const char *file, char *const argv[])
 {
-    return exec_by("execve", file, argv, environ);
+    return exec_by(real_execve, file, argv, environ);
 }
 
 EXPORT int execvp(const char *file, char *const argv[])
 {
-    return exec_by("execvpe", file, argv, environ);
+    return exec_by(real_execvpe, file, argv, environ);
 }
 
 static void at_quick_exit_end(void)
@@ -338,6 +358,8 @@ static void fill_core(void)
 __attribute__((constructor)) static void load(void)
 {
     int saved = errno;
+    real_execve = (exec_function *)dlsym(RTLD_NEXT, "execve");
+    real_execvpe = (exec_function *)dlsym(RTLD_NEXT, "execvpe");
     rs_env_read();
     fill_core();
     rs_threads_init();

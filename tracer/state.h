@@ -72,11 +72,12 @@ uint32_t rs_defs_string(const char *text, size_t bytes) RS_HIDDEN;
 void rs_defs_op(uint16_t op) RS_HIDDEN;
 void rs_defs_thread(uint32_t number, uint32_t tid, const char *name) RS_HIDDEN; /* locked */
 void rs_defs_start(void) RS_HIDDEN; /* locked: writes what was defined before the start */
-void rs_defs_forget(void) RS_HIDDEN;
+/* In the child of a fork: `parent` is kept until the child's capture begins with its definitions.
+ */
+void rs_defs_inherit(struct rs_ring_process *parent) RS_HIDDEN;
 
 /* handles.c */
 void rs_handles_fill(struct rs_core *core) RS_HIDDEN;
-void rs_handles_forget(void) RS_HIDDEN; /* child of a fork: definitions again when next seen */
 
 /* clock.c */
 bool rs_clock_tsc_is_invariant(void) RS_HIDDEN;

@@ -3,6 +3,7 @@
  * threads.c - each thread's ring: made at its first event, drained for the last time after its end.
  */
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,7 @@ static bool have_key;
 static void thread_ended(void *entry)
 {
     struct rs_thread_entry *e = entry;
-    rs_self = NULL;
+    e->thread.depth++; /* destructors after this one may still make calls: they aren't recorded */
     rs_lock();
     if (e->thread.ring->open.op == 0)
         e->thread.ring->open.range_depth = 0;
@@ -33,6 +34,10 @@ void rs_threads_init(void)
 {
     have_key = pthread_key_create(&key, thread_ended) == 0;
 }
+
+/* A thread that came through a fork has no ring until its next event: its first look for room makes
+ * one. Calls before that show what they are in here. */
+static struct rs_ring_thread no_ring;
 
 static bool map_ring(struct rs_thread_entry *e)
 {
@@ -53,6 +58,7 @@ static bool map_ring(struct rs_thread_entry *e)
     e->thread.ring = r;
     e->thread.slots = (struct rs_event *)((char *)r + RS_RING_SLOTS_OFFSET);
     e->thread.mask = SLOTS - 1;
+    e->thread.head = 0;
     e->thread.limit = SLOTS / 4;
     /* Each page once, so that no later store faults. */
     for (size_t at = 0; at < e->map_bytes; at += 4096)
@@ -102,24 +108,42 @@ void rs_thread_name(uint32_t tid, const char *name)
     rs_unlock();
 }
 
-static struct rs_thread_entry *attach_locked(void)
+static bool enter_list(struct rs_thread_entry *e)
 {
-    if (!rs_state.control && !rs_life_start())
-        return NULL;
-    struct rs_thread_entry *e = calloc(1, sizeof(*e));
-    if (!e)
-        return NULL;
     e->thread.number = rs_state.thread_number;
-    if (!map_ring(e)) {
-        free(e);
-        return NULL;
-    }
+    if (!map_ring(e))
+        return false;
     rs_state.thread_number++;
     define(e);
     e->next = rs_state.threads;
     rs_state.threads = e;
     rs_drain_start();
+    return true;
+}
+
+static struct rs_thread_entry *attach_locked(void)
+{
+    if (!rs_state.control && !rs_life_start())
+        return NULL;
+    struct rs_thread_entry *e = calloc(1, sizeof(*e));
+    if (e && !enter_list(e)) {
+        free(e);
+        e = NULL;
+    }
     return e;
+}
+
+/* In a forked child, at the first record of the thread that forked. */
+static bool give_ring(struct rs_thread *t)
+{
+    struct rs_thread_entry *e =
+        (struct rs_thread_entry *)((char *)t - offsetof(struct rs_thread_entry, thread));
+    int saved = errno;
+    rs_lock();
+    bool done = !rs_state.off && (rs_state.control || rs_life_start()) && enter_list(e);
+    rs_unlock();
+    errno = saved;
+    return done;
 }
 
 struct rs_thread *rs_thread_attach(void)
@@ -149,6 +173,8 @@ static void close_hole(struct rs_thread *t)
 
 bool rs_thread_make_room(struct rs_thread *t, unsigned slots)
 {
+    if (t->ring == &no_ring && !give_ring(t))
+        return false;
     struct rs_ring_thread *r = t->ring;
     uint64_t free_to = __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE) + t->mask + 1;
     bool hole = r->hole_first != 0;
@@ -170,6 +196,12 @@ bool rs_thread_make_room(struct rs_thread *t, unsigned slots)
     return false;
 }
 
+/* One that is just ending may still look at its state. */
+static bool lives(const struct rs_thread_entry *e)
+{
+    return syscall(SYS_tgkill, rs_state.pid, e->thread.ring->tid, 0) == 0;
+}
+
 static void drop(struct rs_thread_entry *e)
 {
     rs_state.events += e->thread.ring->events;
@@ -185,7 +217,7 @@ void rs_threads_drop_ended(void)
     for (struct rs_thread_entry **at = &rs_state.threads; *at;) {
         struct rs_thread_entry *e = *at;
         const struct rs_ring_thread *r = e->thread.ring;
-        if (!e->ended || r->tail != r->head) {
+        if (!e->ended || r->tail != r->head || lives(e)) {
             at = &e->next;
             continue;
         }
@@ -194,17 +226,24 @@ void rs_threads_drop_ended(void)
     }
 }
 
-/* The rings are the parent's: the mappings go, its files stay. */
+/* The rings are the parent's: the mappings go, its files stay. The calling thread's state stays
+ * too, as wrappers keep pointers to it. */
 void rs_threads_forget(void)
 {
+    struct rs_thread_entry *own = have_key ? pthread_getspecific(key) : NULL;
     while (rs_state.threads) {
         struct rs_thread_entry *e = rs_state.threads;
         rs_state.threads = e->next;
-        munmap(e->thread.ring, e->map_bytes);
-        free(e);
+        if (e->thread.ring != &no_ring)
+            munmap(e->thread.ring, e->map_bytes);
+        if (e != own)
+            free(e);
     }
+    if (own) {
+        own->thread.ring = &no_ring;
+        own->thread.head = own->thread.limit = 0;
+        own->path[0] = 0;
+    }
+    memset(&no_ring, 0, sizeof(no_ring));
     rs_state.thread_number = 0;
-    rs_self = NULL;
-    if (have_key)
-        pthread_setspecific(key, NULL);
 }

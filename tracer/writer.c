@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -140,6 +141,24 @@ static bool write_vector(struct iovec *v, int n)
     return true;
 }
 
+/* What was written of the block is cut off, so that the file stays whole. A full disk may have room
+ * again: until then rings fill, and what they can't take is counted. */
+static void refused(int error)
+{
+    static const struct timespec at_once;
+    sigset_t too_large;
+    sigemptyset(&too_large);
+    sigaddset(&too_large, SIGXFSZ);
+    if (error == EFBIG) /* blocked here, and not meant for the program */
+        sigtimedwait(&too_large, NULL, &at_once);
+    if (ftruncate(rs_state.fd, (off_t)rs_state.control->capture_bytes) != 0)
+        error = errno;
+    if (error == ENOSPC || error == EDQUOT)
+        rs_meta_set_locked("off.capture", "the disk was full for a time: events were lost");
+    else
+        give_up(path, error);
+}
+
 /* The payload in two pieces, as a ring that wraps gives it. */
 static bool put(struct rs_block *head, const void *first, size_t first_bytes, const void *second,
                 size_t second_bytes)
@@ -160,11 +179,7 @@ static bool put(struct rs_block *head, const void *first, size_t first_bytes, co
                          {(void *)(uintptr_t)second, second_bytes},
                          {(void *)(uintptr_t)zeros, -bytes & 7}};
     if (!write_vector(v, 4)) {
-        int error = errno;
-        give_up(path, error);
-        /* What was written of the block is cut off, so that the file stays whole. */
-        if (ftruncate(rs_state.fd, (off_t)rs_state.control->capture_bytes) != 0)
-            errno = error;
+        refused(errno);
         return false;
     }
     uint64_t whole = sizeof(*head) + bytes + (-bytes & 7);
@@ -204,7 +219,8 @@ static bool put_defs(uint64_t from, uint64_t to, uint32_t flags)
     return true;
 }
 
-static void put_new_defs(void)
+/* Whether all definitions stand in the file: events may follow. */
+static bool put_new_defs(void)
 {
     struct rs_ring_process *c = rs_state.control;
     uint64_t to = c->defs_used;
@@ -214,6 +230,7 @@ static void put_new_defs(void)
     }
     if (c->defs_written < to && put_defs(c->defs_written, to, 0))
         c->defs_written = to;
+    return c->defs_written == to;
 }
 
 static void put_clock(void)
@@ -241,7 +258,7 @@ static uint64_t chunk_end(const struct rs_thread *t, uint64_t from, uint64_t hea
     return to;
 }
 
-static void put_events(struct rs_thread *t, uint64_t from, uint64_t to)
+static bool put_events(struct rs_thread *t, uint64_t from, uint64_t to)
 {
     struct rs_block head = {.kind = RS_BLOCK_EVENTS, .thread = t->number};
     uint64_t events = 0;
@@ -259,17 +276,19 @@ static void put_events(struct rs_thread *t, uint64_t from, uint64_t to)
     uint64_t first = n < until_wrap ? n : until_wrap;
     if (!put(&head, slot(t, from), first * sizeof(struct rs_event), t->slots,
              (n - first) * sizeof(struct rs_event)))
-        return;
+        return false;
     t->ring->events += events;
     __atomic_store_n(&t->ring->tail, to, __ATOMIC_RELEASE);
+    return true;
 }
 
 static void drain_thread(struct rs_thread *t, uint64_t head)
 {
-    for (uint64_t from = t->ring->tail; from < head && !rs_state.off_capture[0];) {
-        uint64_t to = chunk_end(t, from, head);
-        put_events(t, from, to);
-        from = to;
+    uint64_t from = t->ring->tail, to;
+    for (; from < head; from = to) {
+        to = chunk_end(t, from, head);
+        if (!put_events(t, from, to))
+            return;
     }
 }
 
@@ -280,7 +299,8 @@ void rs_writer_drain(void)
     for (struct rs_thread_entry *e = rs_state.threads; e; e = e->next)
         e->head_seen = __atomic_load_n(&e->thread.ring->head, __ATOMIC_ACQUIRE);
     put_meta();
-    put_new_defs();
+    if (!put_new_defs())
+        return;
     put_clock();
     for (struct rs_thread_entry *e = rs_state.threads; e; e = e->next)
         drain_thread(&e->thread, e->head_seen);
