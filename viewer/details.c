@@ -203,6 +203,8 @@ gchar *rs_details_dup_tooltip(const RsScene *s, guint32 event)
 
 gchar *rs_details_dup_finding_cost(const RsFinding *f)
 {
+    if (f->cost_s <= 0)
+        return g_strdup_printf("%s severity", f->severity);
     g_autofree gchar *time = rs_axis_dup_duration((gint64)(f->cost_s * 1e9));
     return g_strdup_printf("%s, %.1f %% of the run", time, f->cost_percent);
 }

@@ -56,7 +56,7 @@ static void paint_column(const Painter *p, gint x, guint32 first, guint32 last)
         present += sums[i] > 0;
     }
     gdouble share = (gdouble)total / p->axis->ns_per_px;
-    guint alpha = FAINTEST + (guint)(MIN(share, 1.0) * (256 - FAINTEST));
+    guint alpha = p->row->marks ? 256 : FAINTEST + (guint)(MIN(share, 1.0) * (256 - FAINTEST));
     /* from the bottom up: the strong colours of communication come last, on top */
     gint left = p->height, y = p->y + p->height;
     for (guint i = 0; i < RS_MEANS_COUNT && left > 0; i++) {

@@ -69,6 +69,22 @@ static gdouble paint_details(const RsScene *s, RsPen *pen, gdouble x, gdouble y,
     return y + 8;
 }
 
+/* What speaks for the finding that is shown, where nothing is selected. */
+static void paint_evidence(const RsScene *s, RsPen *pen, gdouble x, gdouble y, gdouble width)
+{
+    if (s->finding < 0 || s->selected != RS_NONE)
+        return;
+    const RsFinding *f = g_ptr_array_index(s->results->findings, (guint)s->finding);
+    y = heading(pen, "Evidence", x, y);
+    for (guint i = 0; i < f->evidence->len; i++) {
+        g_autofree gchar *text = rs_escape_dup_text(g_ptr_array_index(f->evidence, i));
+        y += 6 + rs_pen_paragraph(pen, RS_PEN_PLAIN, RS_INK, x, y, width, 4, text);
+    }
+    g_autofree gchar *remedy = rs_escape_dup_text(f->remedy);
+    y = heading(pen, "Remedy", x, y + 8);
+    rs_pen_paragraph(pen, RS_PEN_PLAIN, RS_INK, x, y, width, 6, remedy);
+}
+
 static void paint_side(const RsScene *s, RsPen *pen, gint x, gint y, gint height)
 {
     rs_pen_fill(pen, RS_PAPER_SIDE, 1, x, y, SIDE_PX, height);
@@ -77,7 +93,8 @@ static void paint_side(const RsScene *s, RsPen *pen, gint x, gint y, gint height
     cairo_rectangle(pen->cr, x, y, SIDE_PX, height);
     cairo_clip(pen->cr);
     gdouble at = paint_findings(s, pen, x + PAD_PX, y + PAD_PX, SIDE_PX - 2 * PAD_PX);
-    paint_details(s, pen, x + PAD_PX, at, SIDE_PX - 2 * PAD_PX);
+    at = paint_details(s, pen, x + PAD_PX, at, SIDE_PX - 2 * PAD_PX);
+    paint_evidence(s, pen, x + PAD_PX, at, SIDE_PX - 2 * PAD_PX);
     cairo_restore(pen->cr);
 }
 

@@ -95,6 +95,7 @@ void rs_window_show_help(RsViewer *w)
     GtkWidget *dialog = gtk_message_dialog_new(
         GTK_WINDOW(w->window), GTK_DIALOG_MODAL | GTK_DIALOG_DESTROY_WITH_PARENT, GTK_MESSAGE_OTHER,
         GTK_BUTTONS_CLOSE, "Keys and pointer");
+    gtk_window_set_title(GTK_WINDOW(dialog), "Keys and pointer");
     gtk_message_dialog_format_secondary_markup(GTK_MESSAGE_DIALOG(dialog), "%s", text);
     g_signal_connect(dialog, "response", G_CALLBACK(gtk_widget_destroy), NULL);
     gtk_widget_show_all(dialog);
@@ -146,6 +147,7 @@ static void show_unreadable(RsViewer *w, const GError *error)
     GtkWidget *dialog =
         gtk_message_dialog_new(GTK_WINDOW(w->window), GTK_DIALOG_MODAL, GTK_MESSAGE_ERROR,
                                GTK_BUTTONS_CLOSE, "This run can't be shown");
+    gtk_window_set_title(GTK_WINDOW(dialog), "Unreadable run");
     gtk_message_dialog_format_secondary_text(GTK_MESSAGE_DIALOG(dialog), "%s\n\n%s", path, text);
     g_signal_connect(dialog, "response", G_CALLBACK(gtk_main_quit), NULL);
     gtk_widget_show_all(dialog);

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ringscope-viewer --screenshot without any display: python3 test-screenshot.py VIEWER WRITE_EXPORTS
+
+Pictures are read back by ImageMagick; wrong usage and bad input end with one line and status 2.
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+WAIT, GREEN, PURPLE, LOST = "#E69F00", "#009E73", "#7B4FA3", "#C03A2B"
+ENV = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY")}
+
+
+def call(*words):
+    return subprocess.run([str(w) for w in words], env=ENV, capture_output=True, text=True,
+                          check=False)
+
+
+def picture(viewer, run, file, *options):
+    done = call(viewer, "--screenshot", file, *options, run)
+    assert done.returncode == 0 and done.stderr == "", (done.returncode, done.stderr)
+    return file.read_bytes()
+
+
+def colours(file):
+    """Colour to number of pixels, of the timeline."""
+    out = call("convert", file, "-crop", "760x700+176+74", "-format", "%c", "histogram:info:-").stdout
+    found = {}
+    for line in out.splitlines():
+        count, rest = line.strip().split(":", 1)
+        found["#" + rest.split("#")[1][:6]] = int(count)
+    return found
+
+
+def pictures(viewer, folder):
+    file = folder / "a.png"
+    everything = picture(viewer, folder / "faults.sqlite", file)
+    assert call("identify", "-format", "%wx%h", file).stdout == "1280x800"
+    found = colours(file)
+    assert found.get(WAIT, 0) > 2000 and found.get(GREEN, 0) > 2000, found
+    again = picture(viewer, folder / "faults.sqlite", folder / "b.png")
+    assert again == everything, "the same run gives another picture"
+    part = picture(viewer, folder / "faults.sqlite", folder / "c.png", "--from", 0.1, "--to", 0.15)
+    assert part != everything
+    picture(viewer, folder / "faults.sqlite", file, "--size", "640x480")
+    assert call("identify", "-format", "%wx%h", file).stdout == "640x480"
+    picture(viewer, folder / "wide.sqlite", file)
+    assert colours(file).get(PURPLE, 0) > 1000, "no device slices"
+    picture(viewer, folder / "messy.sqlite", file, "--select", "evil")
+    assert colours(file).get(LOST, 0) > 20, "the hole is not shown"
+    picture(viewer, folder / "missing.sqlite", file, "--finding", "1")
+
+
+def refused(expected, *words):
+    done = call(*words)
+    assert done.returncode == 2, (words, done.returncode)
+    lines = done.stderr.splitlines()
+    assert len(lines) == 1 and expected in lines[0], (words, done.stderr)
+
+
+def refusals(viewer, folder):
+    file, run = folder / "x.png", folder / "faults.sqlite"
+    (folder / "text").write_text("no run\n")
+    (folder / "empty").mkdir()
+    shot = [viewer, "--screenshot", file]
+    refused("nowhere", *shot, folder / "nowhere")
+    refused("text", *shot, folder / "text")
+    refused("empty", *shot, folder / "empty")
+    refused("no run", *shot)
+    refused("size", *shot, "--size", "12", run)
+    refused("size", *shot, "--size", "1280x", run)
+    refused("size", *shot, "--size", "9999999x800", run)
+    refused("--from", *shot, "--from", 2, "--to", 1, run)
+    refused("wrong usage", *shot, "--no-such-option", run)
+    refused("nofolder", viewer, "--screenshot", folder / "nofolder" / "x.png", run)
+    refused("--screenshot", viewer, run)  # no display for a window
+    assert not file.exists()
+
+
+def main(viewer, write_exports):
+    folder = pathlib.Path(tempfile.mkdtemp())
+    try:
+        subprocess.run([write_exports, folder], check=True)
+        pictures(viewer, folder)
+        refusals(viewer, folder)
+    finally:
+        shutil.rmtree(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:3]))
