@@ -7,7 +7,7 @@
 
 #include "flavour.h"
 
-#define ROUNDS        100
+#define ROUNDS        24
 #define KEPT          4            /* shortest round trips told to the capture */
 #define FIRST_WAIT_NS 2000000000ll /* until the other side comes at all */
 #define ROUND_WAIT_NS 250000000ll
@@ -18,11 +18,21 @@ struct stamps { /* what goes over the wire; ticks of the answering side */
     uint64_t round, received, sent;
 };
 
+/* One speaker as world rank 0 serves it, or world rank 0 as a speaker asks it. What was given up
+ * may still read and write the stamps: they are never freed. */
+struct peer {
+    int32_t rank;
+    int rounds_left;
+    MPI_Request receive;
+    struct stamps in, out;
+};
+
 static struct {
-    MPI_Comm comm;     /* ours alone */
-    int32_t *speakers; /* world ranks that speak for a domain, ascending; [0] is world rank 0 */
-    int speaker_count; /* < 2: nothing to do */
+    MPI_Comm comm; /* ours alone */
     int rank;
+    struct peer *peers; /* rank 0: all other speakers; a speaker: rank 0 */
+    int peer_count;     /* 0: nothing to do */
+    uint64_t round;     /* of all exchanges: a late answer is known by it */
 } probe;
 
 static int64_t now_ns(void)
@@ -55,26 +65,38 @@ static int by_hash(const void *a, const void *b)
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-static int by_rank(const void *a, const void *b)
+/* The lowest rank of each domain speaks for it; every rank finds the same ones. */
+static void choose_peers(struct domain *d, int n)
 {
-    const int32_t *x = a, *y = b;
-    return *x < *y ? -1 : *x > *y;
+    bool speaks = false;
+    qsort(d, (size_t)n, sizeof *d, by_hash);
+    probe.peers = calloc((size_t)n, sizeof *probe.peers);
+    for (int i = 0; probe.peers && i < n; i++) {
+        if (i > 0 && d[i].hash == d[i - 1].hash)
+            continue;
+        speaks |= d[i].rank == probe.rank;
+        if (d[i].rank != 0)
+            probe.peers[probe.peer_count++].rank = d[i].rank;
+    }
+    if (probe.rank == 0)
+        return;
+    probe.peer_count = speaks;
+    if (speaks)
+        probe.peers[0].rank = 0;
 }
 
-static void choose_speakers(const uint64_t *hashes, int n)
+/* The launcher says that all ranks are its children on this host: they share the clock. */
+static bool is_one_host(int size)
 {
-    struct domain *d = malloc((size_t)n * sizeof *d);
-    probe.speakers = malloc((size_t)n * sizeof *probe.speakers);
-    if (d && probe.speakers) {
-        for (int i = 0; i < n; i++)
-            d[i] = (struct domain){hashes[i], i};
-        qsort(d, (size_t)n, sizeof *d, by_hash);
-        for (int i = 0; i < n; i++)
-            if (i == 0 || d[i].hash != d[i - 1].hash)
-                probe.speakers[probe.speaker_count++] = d[i].rank;
-        qsort(probe.speakers, (size_t)probe.speaker_count, sizeof *probe.speakers, by_rank);
+#ifndef RS_TEST_CLOCK /* there each rank may have a clock of its own */
+    static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *text = getenv(names[i]);
+        if (text && atoi(text) == size)
+            return true;
     }
-    free(d);
+#endif
+    return size < 2;
 }
 
 void rs_mpi_probe_begin(void)
@@ -82,71 +104,123 @@ void rs_mpi_probe_begin(void)
     int size = 0;
     rs_mpi_real.Comm_rank(rs_mpi_predefined.world, &probe.rank);
     rs_mpi_real.Comm_size(rs_mpi_predefined.world, &size);
-    if (size < 2 || rs_mpi_real.Comm_dup(rs_mpi_predefined.world, &probe.comm) != MPI_SUCCESS)
+    if (is_one_host(size) ||
+        rs_mpi_real.Comm_dup(rs_mpi_predefined.world, &probe.comm) != MPI_SUCCESS)
         return;
     rs_mpi_real.Comm_set_errhandler(probe.comm, rs_mpi_predefined.errors_return);
-    uint64_t own = domain_hash(), *all = malloc((size_t)size * sizeof *all);
-    /* Every rank has to take part, memory or none. */
-    if (!all || rs_mpi_real.Allgather(&own, sizeof own, rs_mpi_predefined.byte, all, sizeof own,
-                                      rs_mpi_predefined.byte, probe.comm) != MPI_SUCCESS)
-        size = 0;
-    if (size > 0)
-        choose_speakers(all, size);
+    struct domain own = {domain_hash(), probe.rank}, *all = malloc((size_t)size * sizeof *all);
+    if (all && rs_mpi_real.Allgather(&own, sizeof own, rs_mpi_predefined.byte, all, sizeof own,
+                                     rs_mpi_predefined.byte, probe.comm) == MPI_SUCCESS)
+        choose_peers(all, size);
     free(all);
 }
 
 /* ---- round trips ---- */
 
+static void give_up(MPI_Request *request)
+{
+    rs_mpi_real.Cancel(request);
+    rs_mpi_real.Request_free(request);
+}
+
+static bool is_done(MPI_Request *request)
+{
+    int done = 0;
+    return rs_mpi_real.Test(request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done;
+}
+
 /* false: not done in time; the request is given up. */
 static bool wait_for(MPI_Request *request, int64_t deadline)
 {
-    int done = 0;
-    for (;;) {
-        if (rs_mpi_real.Test(request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+    while (!is_done(request)) {
+        if (now_ns() > deadline) {
+            give_up(request);
             return false;
-        if (done)
-            return true;
-        if (now_ns() > deadline)
-            break;
+        }
         sched_yield();
     }
-    rs_mpi_real.Cancel(request);
-    rs_mpi_real.Request_free(request);
-    return false;
+    return true;
 }
 
-/* The answering stamps are static: a send that was given up may still read or write them. */
-static struct stamps out, in;
+static bool start_receive(struct peer *p, int tag)
+{
+    return rs_mpi_real.Irecv(&p->in, sizeof p->in, rs_mpi_predefined.byte, p->rank, tag, probe.comm,
+                             &p->receive) == MPI_SUCCESS;
+}
 
-static bool receive(int peer, int tag, int64_t deadline)
+static bool send(struct peer *p, int tag, int64_t deadline)
 {
     MPI_Request request;
-    return rs_mpi_real.Irecv(&in, sizeof in, rs_mpi_predefined.byte, peer, tag, probe.comm,
-                             &request) == MPI_SUCCESS &&
+    return rs_mpi_real.Isend(&p->out, sizeof p->out, rs_mpi_predefined.byte, p->rank, tag,
+                             probe.comm, &request) == MPI_SUCCESS &&
            wait_for(&request, deadline);
 }
 
-static bool send(int peer, int tag, int64_t deadline)
+/* ---- world rank 0: answers whoever asks ---- */
+
+/* true: still served. */
+static bool serve(struct peer *p, bool *ret_moved)
 {
-    MPI_Request request;
-    return rs_mpi_real.Isend(&out, sizeof out, rs_mpi_predefined.byte, peer, tag, probe.comm,
-                             &request) == MPI_SUCCESS &&
-           wait_for(&request, deadline);
+    if (!is_done(&p->receive))
+        return true;
+    p->out = (struct stamps){.round = p->in.round, .received = rs_tick()};
+    p->out.sent = rs_tick();
+    *ret_moved = true;
+    bool sent = send(p, TAG_ANSWER, now_ns() + ROUND_WAIT_NS);
+    return sent && --p->rounds_left > 0 && start_receive(p, TAG_ASK);
 }
 
-static void answer(int peer)
+static int begin_service(void)
 {
-    int64_t deadline = now_ns() + FIRST_WAIT_NS;
-    for (uint64_t round = 0; round < ROUNDS; round++) {
-        if (!receive(peer, TAG_ASK, deadline))
-            return;
-        out.received = rs_tick();
-        out.round = in.round;
-        out.sent = rs_tick();
-        deadline = now_ns() + ROUND_WAIT_NS;
-        if (!send(peer, TAG_ANSWER, deadline))
-            return;
+    int open = 0;
+    for (int i = 0; i < probe.peer_count; i++) {
+        probe.peers[i].rounds_left = start_receive(&probe.peers[i], TAG_ASK) ? ROUNDS : 0;
+        open += probe.peers[i].rounds_left > 0;
     }
+    return open;
+}
+
+/* One wait for all that are lost, however many they are. */
+static void answer_all(void)
+{
+    int open = begin_service();
+    int64_t deadline = now_ns() + FIRST_WAIT_NS;
+    while (open > 0 && now_ns() < deadline) {
+        bool moved = false;
+        for (int i = 0; i < probe.peer_count; i++) {
+            struct peer *p = &probe.peers[i];
+            if (p->rounds_left > 0 && !serve(p, &moved)) {
+                p->rounds_left = 0;
+                open--;
+            }
+        }
+        if (moved)
+            deadline = now_ns() + FIRST_WAIT_NS;
+        else
+            sched_yield();
+    }
+    for (int i = 0; i < probe.peer_count; i++)
+        if (probe.peers[i].rounds_left > 0)
+            give_up(&probe.peers[i].receive);
+}
+
+/* ---- a speaker: asks world rank 0 ---- */
+
+static bool make_trip(struct peer *p, int64_t deadline, struct rs_clock_probe *ret)
+{
+    p->out = (struct stamps){.round = ++probe.round};
+    *ret = (struct rs_clock_probe){.kind = RS_CLOCK_PROBE, .peer = p->rank};
+    ret->sent = rs_tick();
+    if (!send(p, TAG_ASK, deadline))
+        return false;
+    do { /* an answer to what was given up may come first */
+        if (!start_receive(p, TAG_ANSWER) || !wait_for(&p->receive, deadline))
+            return false;
+        ret->received = rs_tick();
+    } while (p->in.round != probe.round);
+    ret->peer_received = p->in.received;
+    ret->peer_sent = p->in.sent;
+    return true;
 }
 
 static int by_round_trip(const void *a, const void *b)
@@ -156,22 +230,13 @@ static int by_round_trip(const void *a, const void *b)
     return dx < dy ? -1 : dx > dy;
 }
 
-static void ask(int peer)
+static void ask(struct peer *p)
 {
     struct rs_clock_probe trips[ROUNDS];
     int n = 0;
     int64_t deadline = now_ns() + FIRST_WAIT_NS;
-    for (uint64_t round = 0; round < ROUNDS; round++) {
-        struct rs_clock_probe *p = &trips[n];
-        *p = (struct rs_clock_probe){.kind = RS_CLOCK_PROBE, .peer = peer};
-        out.round = round;
-        p->sent = rs_tick();
-        if (!send(peer, TAG_ASK, deadline) || !receive(peer, TAG_ANSWER, deadline))
-            break;
-        p->received = rs_tick();
-        p->peer_received = in.received;
-        p->peer_sent = in.sent;
-        n += in.round == round;
+    while (n < ROUNDS && make_trip(p, deadline, &trips[n])) {
+        n++;
         deadline = now_ns() + ROUND_WAIT_NS;
     }
     qsort(trips, (size_t)n, sizeof *trips, by_round_trip);
@@ -181,12 +246,10 @@ static void ask(int peer)
 
 void rs_mpi_probe_clocks(void)
 {
-    if (probe.speaker_count < 2)
+    if (probe.peer_count == 0)
         return;
-    for (int i = 1; i < probe.speaker_count; i++) {
-        if (probe.rank == 0)
-            answer(probe.speakers[i]);
-        else if (probe.rank == probe.speakers[i])
-            ask(0);
-    }
+    if (probe.rank == 0)
+        answer_all();
+    else
+        ask(&probe.peers[0]);
 }

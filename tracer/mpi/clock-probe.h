@@ -6,6 +6,8 @@
  * messages with world rank 0 on a communicator of our own, and tells the shortest round trips to
  * the capture. Ranks of one domain share a clock and exchange nothing.
  * Limits: a peer that does not answer within the deadline is given up: nobody is delayed for long.
+ * Where the launcher says that all ranks are on one host, nothing is exchanged; else every rank of
+ * MPI_COMM_WORLD has to be traced, as MPI_Init makes a communicator of all.
  */
 #ifndef RS_TRACER_MPI_CLOCK_PROBE_H
 #define RS_TRACER_MPI_CLOCK_PROBE_H
