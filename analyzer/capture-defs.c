@@ -26,7 +26,7 @@ RsCaptureThread *rs_capture_thread(RsCapture *c, guint32 number)
     RsCaptureThread *t = g_hash_table_lookup(c->threads, GUINT_TO_POINTER(number));
     if (!t) {
         t = g_new0(RsCaptureThread, 1);
-        t->track = RS_NONE;
+        t->track = t->device_track = RS_NONE;
         g_hash_table_insert(c->threads, GUINT_TO_POINTER(number), t);
     }
     return t;

@@ -6,16 +6,20 @@
 
 #define SLOT sizeof(struct rs_event)
 
+/* What a device did is no part of what the thread did that heard of it. */
 static guint32 track_of(RsCapture *c, RsCaptureThread *t, guint32 number, gboolean device)
 {
-    if (t->track == RS_NONE) {
+    guint32 *track = device ? &t->device_track : &t->track;
+    if (*track == RS_NONE) {
         const gchar *name = rs_builder_text(c->b, t->name);
         g_autofree gchar *fallback =
-            number == 0 ? g_strdup("main") : g_strdup_printf("thread %" G_GUINT64_FORMAT, t->tid);
-        t->track =
-            rs_builder_add_track(c->b, c->process, name[0] ? name : fallback, t->tid, device);
+            device        ? g_strdup_printf("device (thread %" G_GUINT64_FORMAT ")", t->tid)
+            : number == 0 ? g_strdup("main")
+                          : g_strdup_printf("thread %" G_GUINT64_FORMAT, t->tid);
+        *track = rs_builder_add_track(c->b, c->process, name[0] && !device ? name : fallback,
+                                      t->tid, device);
     }
-    return t->track;
+    return *track;
 }
 
 static void see_time(RsCapture *c, RsCaptureThread *t, guint64 start, guint64 end)

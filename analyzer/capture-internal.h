@@ -26,7 +26,7 @@ typedef struct {
 } RsCaptureOp;
 
 typedef struct {
-    guint32 track; /* builder's, RS_NONE until its first event */
+    guint32 track, device_track; /* builder's, RS_NONE until its first event */
     guint64 tid;
     RsStr name;
     guint64 dropped; /* as its last block says */

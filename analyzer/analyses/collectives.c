@@ -218,7 +218,7 @@ static void say_what_is_missing(const State *st, RsResults *results)
     guint64 untimed_nccl = 0, incomplete = 0;
     const Sample *s = (const Sample *)(void *)st->samples->data;
     for (guint i = 0; i < st->samples->len; i++) {
-        if (s[i].timed)
+        if (s[i].timed || (s[i].api == RS_API_NCCL && s[i].bytes == 0)) /* no device runs nothing */
             continue;
         if (s[i].api == RS_API_NCCL && !s[i].device)
             untimed_nccl++;

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <sys/mman.h>
 
+#include "ops-numbers.h"
+
 enum kind { KIND_FREE, KIND_EXECUTION, KIND_CHANNEL };
 
 struct slot {
@@ -145,7 +147,7 @@ bool rs_execution_expect(uint64_t execution, unsigned channels)
 void rs_execution_set_peer(uint64_t execution, int32_t peer)
 {
     struct slot *s = find(execution, KIND_EXECUTION);
-    if (s && s->facts.peer < 0)
+    if (s && s->facts.peer < 0 && (s->facts.op == RS_OP_ncclSend || s->facts.op == RS_OP_ncclRecv))
         s->facts.peer = peer;
 }
 
