@@ -70,13 +70,18 @@ static void *find_library(void)
     return open_if_nccl(s.found, self.dli_fname);
 }
 
+static bool is_on(void)
+{
+    return rs_core && !*rs_core->off && (rs_core->parts & RS_PART_NCCL);
+}
+
 static void describe(void *handle)
 {
     ncclResult_t (*get_version)(int *) = dlsym(handle, "ncclGetVersion");
     const int *standin = dlsym(handle, "hostnccl_standin");
     char text[48];
     int version = 0;
-    if (!rs_core)
+    if (!is_on())
         return;
     if (get_version && get_version(&version) == RS_NCCL_SUCCESS && version > 0) {
         int base = version < 10000 ? 1000 : 10000; /* as NCCL_VERSION of nccl.h */
@@ -116,7 +121,7 @@ void *rs_nccl_resolve(void **slot, const char *name, uint16_t op)
     void *function = rs_nccl_find(name);
     if (!function)
         return NULL;
-    if (rs_core && !*rs_core->off)
+    if (is_on())
         rs_core->define_op(op);
     __atomic_store_n(slot, function, __ATOMIC_RELEASE);
     return function;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <sys/mman.h>
 
 #include "execution.h"
 #include "ops-numbers.h"
 #include "record.h"
+#include "thread-memory.h"
 
 #define CHUNK_CALLS 250
 
@@ -161,14 +161,7 @@ bool rs_nccl_in_group(void)
 
 static struct chunk *next_chunk(struct chunk **link)
 {
-    if (!*link) {
-        int saved = errno;
-        void *p = mmap(NULL, sizeof(struct chunk), PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        *link = p == MAP_FAILED ? NULL : p;
-        errno = saved;
-    }
-    return *link;
+    return *link ? *link : rs_thread_memory(link, sizeof(struct chunk));
 }
 
 struct rs_nccl_call *rs_nccl_waiting(unsigned i)

@@ -64,8 +64,9 @@ void rs_nccl_comm_freed(ncclComm_t comm) RS_HIDDEN;
 
 static inline struct rs_thread *rs_nccl_recording(void)
 {
-    struct rs_thread *t = rs_thread_if_recording();
-    return t && (rs_core->parts & RS_PART_NCCL) ? t : NULL;
+    if (RS_UNLIKELY(!rs_core) || !(rs_core->parts & RS_PART_NCCL))
+        return NULL;
+    return rs_thread_if_recording();
 }
 
 static inline void rs_nccl_number(struct rs_nccl_call *c)

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "thread-memory.h"
+
 #define TEXT_MAGIC   0x74787674u
 #define DOMAIN_MAGIC 0x6d6f6474u
 #define BUCKETS      256
@@ -162,9 +164,11 @@ uint32_t rs_nvtx_message_id(const char *message)
     static __thread struct {
         uint64_t hash;
         uint32_t bytes, generation, id;
-    } cache[CACHED] __attribute__((tls_model("initial-exec")));
+    } *cache __attribute__((tls_model("initial-exec")));
     if (!message || !message[0])
         return 0;
+    if (RS_UNLIKELY(!cache) && !rs_thread_memory(&cache, CACHED * sizeof *cache))
+        return rs_core->string(message, strnlen(message, RS_NVTX_TEXT_MAX));
     uint64_t hash = 0xcbf29ce484222325u;
     uint32_t n = 0;
     for (; n < RS_NVTX_TEXT_MAX && message[n]; n++)

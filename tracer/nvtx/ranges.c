@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "thread-memory.h"
+
 #define STACK_MAX 64     /* deeper ranges are counted, not recorded */
 #define SPANS     65536u /* open at once; a power of two. Untouched, they take no memory */
 #define PROBES    64
@@ -14,10 +16,11 @@ struct open_range {
     struct rs_nvtx_what what;
 };
 
-static __thread struct {
+struct stack {
     unsigned depth; /* may exceed STACK_MAX */
     struct open_range range[STACK_MAX];
-} stack __attribute__((tls_model("initial-exec")));
+};
+static __thread struct stack *stack __attribute__((tls_model("initial-exec")));
 
 struct span {
     uint32_t state; /* atomic: 0 free, 1 being filled, else the number in its id */
@@ -54,8 +57,8 @@ static void show_open(struct rs_thread *t)
 {
     struct rs_open *o = &t->ring->open;
     unsigned n = 0;
-    for (unsigned i = 0; i < stack.depth && i < STACK_MAX && n < RS_OPEN_RANGES; i++) {
-        const struct open_range *r = &stack.range[i];
+    for (unsigned i = 0; i < stack->depth && i < STACK_MAX && n < RS_OPEN_RANGES; i++) {
+        const struct open_range *r = &stack->range[i];
         if (r->start == 0 || r->generation != generation)
             continue;
         o->range[n].name = r->what.name;
@@ -68,19 +71,21 @@ static void show_open(struct rs_thread *t)
 static int nesting(const void *key)
 {
     int n = 0;
-    for (unsigned i = 0; i < stack.depth && i < STACK_MAX; i++)
-        n += stack.range[i].key == key;
+    for (unsigned i = 0; i < stack->depth && i < STACK_MAX; i++)
+        n += stack->range[i].key == key;
     return n;
 }
 
 int rs_nvtx_push(const void *key, const struct rs_nvtx_what *what)
 {
+    if (RS_UNLIKELY(!stack) && !rs_thread_memory(&stack, sizeof *stack))
+        return 0;
     int before = nesting(key);
-    if (stack.depth >= STACK_MAX) {
-        stack.depth++;
+    if (stack->depth >= STACK_MAX) {
+        stack->depth++;
         return before;
     }
-    struct open_range *r = &stack.range[stack.depth++];
+    struct open_range *r = &stack->range[stack->depth++];
     r->key = key;
     r->start = 0;
     struct rs_thread *t = what ? rs_thread_if_recording() : NULL;
@@ -96,24 +101,26 @@ int rs_nvtx_push(const void *key, const struct rs_nvtx_what *what)
 /* The innermost range of `key`: domains have stacks of their own, which may interleave. */
 static int innermost(const void *key)
 {
-    int i = (int)stack.depth - 1;
-    while (i >= 0 && stack.range[i].key != key)
+    int i = (int)stack->depth - 1;
+    while (i >= 0 && stack->range[i].key != key)
         i--;
     return i;
 }
 
 int rs_nvtx_pop(const void *key)
 {
-    if (stack.depth > STACK_MAX) {
-        stack.depth--;
+    if (!stack)
+        return -1;
+    if (stack->depth > STACK_MAX) {
+        stack->depth--;
         return nesting(key);
     }
     int i = innermost(key);
     if (i < 0)
         return -1;
-    struct open_range r = stack.range[i];
-    stack.depth--;
-    memmove(&stack.range[i], &stack.range[i + 1], (stack.depth - (unsigned)i) * sizeof(r));
+    struct open_range r = stack->range[i];
+    stack->depth--;
+    memmove(&stack->range[i], &stack->range[i + 1], (stack->depth - (unsigned)i) * sizeof(r));
     struct rs_thread *t = r.start && r.generation == generation ? rs_thread_if_recording() : NULL;
     if (t) {
         record(t, RS_OP_RANGE, r.start, rs_tick(), (unsigned)i, &r.what);
