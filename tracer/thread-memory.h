@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * thread-memory.h - what a thread keeps beyond a few words. Thread-local storage must stay small
- * (a test has the limit): NCCL loads the library late, as a plug-in, where there is little room.
+ * thread-memory.h - what a thread keeps beyond a few words. Thread-local storage must stay
+ * small: NCCL may load the library late, as a plug-in, when little room is left for it.
  */
 #ifndef RS_TRACER_THREAD_MEMORY_H
 #define RS_TRACER_THREAD_MEMORY_H

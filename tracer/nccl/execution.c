@@ -17,7 +17,7 @@ struct slot {
     /* an execution; all atomic but the facts */
     struct rs_execution_facts facts;
     int32_t outstanding; /* holds, and channels still to end */
-    uint32_t begun, ended, written;
+    uint32_t held, begun, ended, written;
     uint64_t first, last;
 };
 
@@ -124,15 +124,18 @@ uint64_t rs_execution_new(const struct rs_execution_facts *facts, bool held)
     struct slot *s = take(&handle);
     if (!s)
         return 0;
-    struct slot filled = {
-        .kind = KIND_EXECUTION, .facts = *facts, .outstanding = held, .first = UINT64_MAX};
+    struct slot filled = {.kind = KIND_EXECUTION,
+                          .facts = *facts,
+                          .outstanding = held,
+                          .held = held,
+                          .first = UINT64_MAX};
     return publish(s, &filled, handle);
 }
 
 void rs_execution_release(uint64_t execution)
 {
     struct slot *s = find(execution, KIND_EXECUTION);
-    if (s && __atomic_load_n(&s->outstanding, __ATOMIC_ACQUIRE) > 0)
+    if (s && __atomic_exchange_n(&s->held, 0, __ATOMIC_ACQ_REL))
         settle(s, 1);
 }
 

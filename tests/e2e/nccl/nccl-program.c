@@ -78,7 +78,8 @@ static void mixed_group(ncclComm_t world, cudaStream_t stream)
     NCCL(ncclAllGather(gathered + rank * 64, gathered, 64, ncclFloat32, world, stream));
     NCCL(ncclReduceScatter(shares, shares + rank * 128, 128, ncclInt32, ncclSum, world, stream));
     NCCL(ncclGroupEnd());
-    NCCL(ncclGroupStart()); /* the same twice, and one of another size between: run in another order */
+    NCCL(ncclGroupStart()); /* the same twice, and one of another size between: run in another order
+                             */
     NCCL(ncclAllReduce(ints(7), memory + 7 * SLOT_WORDS, 96, ncclInt32, ncclSum, world, stream));
     NCCL(ncclAllReduce(ints(8), memory + 8 * SLOT_WORDS, 9000, ncclInt32, ncclSum, world, stream));
     NCCL(ncclAllReduce(ints(9), memory + 9 * SLOT_WORDS, 96, ncclInt32, ncclSum, world, stream));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A profiler plug-in with one version of the preloaded tracer's tables alone, as for an older NCCL. */
+/* A profiler plug-in with one version of the preloaded tracer's tables alone, as for an older NCCL.
+ */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NCCL's side of the profiler plug-in played in all versions, orders and disorders. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "nccl/execution.h"
+#include "nccl/profiler-abi.h"
+#include "nccl/record.h"
+#include "ops-numbers.h"
+
+#define SLOTS 1024
+
+extern const struct rs_profiler_table ncclProfiler_v1, ncclProfiler_v2, ncclProfiler_v3,
+    ncclProfiler_v4, ncclProfiler_v5, ncclProfiler_v6;
+
+/* ---- a tracer's core of one thread ---- */
+
+const struct rs_core *rs_core;
+__thread struct rs_thread *rs_self;
+
+static volatile uint32_t epoch, off;
+static struct rs_ring_thread ring;
+static struct rs_event slots[SLOTS];
+static struct rs_thread thread = {.ring = &ring, .slots = slots, .mask = SLOTS - 1, .limit = SLOTS};
+static struct rs_comm world = {.identity = 7, .id = 3, .rank = 1, .size = 4};
+static struct rs_comm alone;
+static struct rs_type type = {.id = 9};
+
+static struct rs_thread *own_thread(void)
+{
+    return &thread;
+}
+static bool no_room(struct rs_thread *t, unsigned n)
+{
+    return false;
+}
+static void note_op(uint16_t op)
+{
+}
+static struct rs_type *any_type(uint32_t api, uint64_t handle, const char *name, uint64_t size)
+{
+    return &type;
+}
+static struct rs_comm *made_comm(enum rs_comm_api api, uint64_t handle, uint64_t identity,
+                                 uint64_t parent, int32_t rank, int32_t size,
+                                 const int32_t *members, int32_t device, const char *name)
+{
+    alone = (struct rs_comm){.identity = identity, .id = 5, .rank = rank, .size = size};
+    return &alone;
+}
+static void note_meta(const char *key, const char *value)
+{
+}
+
+static struct rs_core core = {
+    .parts = RS_PART_NCCL,
+    .epoch = &epoch,
+    .off = &off,
+    .thread = own_thread,
+    .make_room = no_room,
+    .define_op = note_op,
+    .define_dtype = any_type,
+    .define_comm = made_comm,
+    .meta = note_meta,
+};
+
+static int fresh(void **state)
+{
+    rs_core = &core;
+    rs_self = NULL;
+    thread.head = 0;
+    thread.depth = 0;
+    world.next_seq = 0;
+    rs_nccl_current = NULL;
+    memset(slots, 0, sizeof slots);
+    return 0;
+}
+
+/* ---- NCCL's side ---- */
+
+typedef int init_v1(void **context, int *mask);
+typedef int init_v4(void **context, int *mask, const char *name, uint64_t hash, int nodes,
+                    int ranks, int rank, void *log);
+typedef int init_v5(void **context, uint64_t hash, int *mask, const char *name, int nodes,
+                    int ranks, int rank, void *log);
+
+static const struct rs_profiler_table *const tables[] = {
+    NULL,
+    &ncclProfiler_v1,
+    &ncclProfiler_v2,
+    &ncclProfiler_v3,
+    &ncclProfiler_v4,
+    &ncclProfiler_v5,
+    &ncclProfiler_v6,
+};
+
+static void *open_context(int version, int *ret_mask)
+{
+    void *context = NULL;
+    void (*init)(void) = tables[version]->init;
+    int result;
+    *ret_mask = -1;
+    if (version >= 5)
+        result = ((init_v5 *)init)(&context, 42, ret_mask, NULL, 1, 4, 1, NULL);
+    else if (version == 4)
+        result = ((init_v4 *)init)(&context, ret_mask, NULL, 42, 1, 4, 1, NULL);
+    else
+        result = ((init_v1 *)init)(&context, ret_mask);
+    assert_int_equal(result, 0);
+    assert_non_null(context);
+    return context;
+}
+
+static void *start(int version, void *context, void *descriptor)
+{
+    void *handle = (void *)1;
+    assert_int_equal(tables[version]->start_event(context, &handle, descriptor), 0);
+    return handle;
+}
+
+static struct rs_nccl_call allreduce(uint64_t count, const void *send, void *recv)
+{
+    return (struct rs_nccl_call){.op = RS_OP_ncclAllReduce,
+                                 .peer = -1,
+                                 .count = count,
+                                 .on = &world,
+                                 .send = send,
+                                 .recv = recv};
+}
+
+static void enter(struct rs_nccl_call *c)
+{
+    rs_nccl_typed(c, 7);
+    rs_nccl_number(c);
+    rs_nccl_enter(&thread, c);
+}
+
+static void *channel(int version, void *context, void *parent)
+{
+    if (version >= 5) {
+        struct rs_profile_v5 d = {.head = {RS_PROFILE_KERNEL_CH, parent, 1}};
+        return start(version, context, &d);
+    }
+    struct rs_profile_v4 d = {.head = {RS_PROFILE_KERNEL_CH, parent, 1}};
+    return start(version, context, &d);
+}
+
+static unsigned device_records(struct rs_event *ret_last)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < thread.head; i++) {
+        if (slots[i].op < RS_OP_EXT && (slots[i].flags & RS_EVENT_DEVICE)) {
+            *ret_last = slots[i];
+            n++;
+        }
+    }
+    return n;
+}
+
+/* ---- tests ---- */
+
+static void execution_of_two_channels_is_one_record_with_the_calls_numbers(void **state)
+{
+    for (int version = 5; version <= 6; version++) {
+        int mask;
+        void *context = open_context(version, &mask);
+        char in[8], out[8];
+        struct rs_nccl_call c = allreduce(2, in, out);
+        assert_true(mask & RS_PROFILE_KERNEL_CH && mask & RS_PROFILE_COLL_API);
+        world.next_seq = 11;
+        enter(&c);
+        struct rs_profile_v5 api = {.head = {RS_PROFILE_COLL_API, NULL, 1}};
+        api.coll_api.func = "AllReduce";
+        void *call = start(version, context, &api);
+        struct rs_profile_v5 task = {.head = {RS_PROFILE_COLL, call, 1}};
+        task.coll.func = "AllReduce";
+        task.coll.seq = 99; /* NCCL's own */
+        task.coll.channels = 2;
+        void *coll = start(version, context, &task);
+        tables[version]->stop_event(call);
+        /* the device is faster than the call: a channel is through before the task is enqueued */
+        void *first = channel(version, context, coll);
+        tables[version]->stop_event(first);
+        tables[version]->stop_event(coll);
+        struct rs_event e;
+        assert_int_equal(device_records(&e), version - 5);
+        rs_nccl_leave_operation(&thread, &c, 0);
+        void *second = channel(version, context, coll);
+        tables[version]->record_event_state(second, RS_PROFILE_KERNEL_CH_STOP, NULL);
+        tables[version]->stop_event(second);
+        tables[version]->stop_event(second);
+        assert_int_equal(device_records(&e), version - 4);
+        assert_int_equal(e.op, RS_OP_ncclAllReduce);
+        assert_int_equal(e.seq, 11);
+        assert_int_equal(e.comm, 3);
+        assert_int_equal(e.count, 2);
+        assert_int_equal(e.dtype, 9);
+        assert_true(e.start >= c.start && e.end >= e.start);
+        assert_int_equal(tables[version]->finalize(context), 0);
+    }
+}
+
+static void replayed_execution_has_no_number(void **state)
+{
+    int mask;
+    void *context = open_context(5, &mask);
+    struct rs_nccl_call c = allreduce(2, NULL, NULL);
+    enter(&c);
+    struct rs_profile_v5 d = {.head = {RS_PROFILE_COLL_API, NULL, 1}};
+    void *call = start(5, context, &d);
+    rs_nccl_leave_operation(&thread, &c, 0);
+    for (int i = 0; i < 2; i++) {
+        struct rs_profile_v5 task = {.head = {RS_PROFILE_COLL, call, 1}};
+        task.coll.channels = 1;
+        tables[5]->stop_event(channel(5, context, start(5, context, &task)));
+        struct rs_event e;
+        assert_int_equal(device_records(&e), i + 1);
+        assert_int_equal(!!(e.flags & RS_EVENT_NO_SEQ), i);
+    }
+}
+
+/* Before v5 nothing names the call: buffers and size do, and NCCL orders by size. */
+static void tasks_of_a_group_find_their_calls(void **state)
+{
+    int mask;
+    void *context = open_context(4, &mask), *coll[3];
+    static float buffer[3][100];
+    static const uint64_t counts[3] = {10, 100, 10};
+    rs_nccl_group_depth(1);
+    for (int i = 0; i < 3; i++) {
+        struct rs_nccl_call c = allreduce(counts[i], buffer[i], buffer[i]);
+        enter(&c);
+        rs_nccl_leave_operation(&thread, &c, 0);
+    }
+    rs_nccl_group_depth(-1);
+    struct rs_nccl_call end = {.op = RS_OP_ncclGroupEnd, .peer = -1};
+    rs_nccl_enter(&thread, &end);
+    static const int order[3] = {1, 2, 0};
+    for (int k = 0; k < 3; k++) {
+        int i = order[k];
+        struct rs_profile_v4 d = {.head = {RS_PROFILE_COLL, (void *)77, 1}};
+        d.coll = (struct rs_profile_coll_v4){.func = "AllReduce",
+                                             .send = buffer[i],
+                                             .recv = buffer[i],
+                                             .count = counts[i],
+                                             .datatype = "ncclFloat32",
+                                             .channels = 1};
+        coll[k] = start(4, context, &d);
+    }
+    rs_nccl_group_end(&thread, &end, 0);
+    for (int k = 0; k < 3; k++) {
+        tables[4]->stop_event(channel(4, context, coll[k]));
+        struct rs_event e;
+        assert_int_equal(device_records(&e), k + 1);
+        assert_int_equal(e.seq, order[k]);
+        assert_int_equal(e.count, counts[order[k]]);
+        assert_true(e.flags & RS_EVENT_GROUPED);
+    }
+}
+
+/* v1 tells of the proxy alone, and perhaps of one in another process. */
+static void proxy_operations_of_this_process_alone_count(void **state)
+{
+    int mask;
+    void *context = open_context(1, &mask);
+    static float buffer[10];
+    assert_true(mask & RS_PROFILE_PROXY_OP);
+    assert_false(mask & RS_PROFILE_KERNEL_CH);
+    struct rs_nccl_call c = allreduce(10, buffer, buffer);
+    enter(&c);
+    struct rs_profile_v1 d = {.head = {RS_PROFILE_COLL, NULL, 1}};
+    d.coll.func = 4;
+    d.coll.send = d.coll.recv = buffer;
+    d.coll.count = 10;
+    d.coll.datatype = 7;
+    void *coll = start(1, context, &d);
+    rs_nccl_leave_operation(&thread, &c, 0);
+    struct rs_profile_v1 proxy = {.head = {RS_PROFILE_PROXY_OP, coll, 1}};
+    proxy.proxy_op.pid = getpid() + 1;
+    struct rs_event e;
+    assert_null(start(1, context, &proxy));
+    proxy.proxy_op.pid = getpid();
+    void *op = start(1, context, &proxy);
+    assert_int_equal(device_records(&e), 0);
+    tables[1]->stop_event(op);
+    assert_int_equal(device_records(&e), 1);
+    assert_int_equal(e.seq, 0);
+}
+
+static void without_wrappers_events_tell_what_ran(void **state)
+{
+    int mask;
+    void *context = open_context(5, &mask);
+    for (unsigned i = 0; i < 2; i++) {
+        struct rs_profile_v5 api = {.head = {RS_PROFILE_COLL_API, NULL, 1}};
+        api.coll_api.func = "AllGather";
+        api.coll_api.count = 30 + i;
+        api.coll_api.datatype = "ncclInt64";
+        void *call = start(5, context, &api);
+        struct rs_profile_v5 task = {.head = {RS_PROFILE_COLL, call, 1}};
+        task.coll.func = "AllGather";
+        task.coll.count = 240; /* bytes */
+        task.coll.datatype = "ncclInt8";
+        task.coll.channels = 1;
+        tables[5]->stop_event(channel(5, context, start(5, context, &task)));
+        struct rs_event e;
+        assert_int_equal(device_records(&e), i + 1);
+        assert_int_equal(e.op, RS_OP_ncclAllGather);
+        assert_int_equal(e.count, 30 + i);
+        assert_int_equal(e.seq, i);
+        assert_int_equal(e.comm, 5);
+        assert_int_equal(alone.size, 4);
+    }
+}
+
+static void fewer_channels_than_expected_are_written_at_the_end(void **state)
+{
+    int mask;
+    void *context = open_context(5, &mask);
+    struct rs_nccl_call c = allreduce(2, NULL, NULL);
+    enter(&c);
+    struct rs_profile_v5 api = {.head = {RS_PROFILE_COLL_API, NULL, 1}};
+    struct rs_profile_v5 task = {.head = {RS_PROFILE_COLL, start(5, context, &api), 1}};
+    task.coll.channels = 8;
+    void *coll = start(5, context, &task);
+    rs_nccl_leave_operation(&thread, &c, 0);
+    struct rs_event e;
+    tables[5]->stop_event(channel(5, context, coll));
+    assert_int_equal(device_records(&e), 0);
+    tables[5]->finalize(context);
+    assert_int_equal(device_records(&e), 1);
+    tables[5]->finalize(context);
+    assert_int_equal(device_records(&e), 1);
+}
+
+static void nonsense_is_survived_and_leaves_no_record(void **state)
+{
+    static const uint64_t types[] = {0,   1,   2,   4,    8,    16,   32,      64,        128,
+                                     255, 256, 512, 1024, 2048, 4096, 1 << 20, UINT64_MAX};
+    uint64_t bits = 0x9e3779b97f4a7c15;
+    for (int version = 1; version <= 6; version++) {
+        const struct rs_profiler_table *p = tables[version];
+        int mask;
+        void *context = open_context(version, &mask), *handle = NULL;
+        char descriptor[256] = {0};
+        assert_int_equal(p->start_event(NULL, NULL, NULL), 0);
+        assert_int_equal(p->start_event(context, &handle, NULL), 0);
+        assert_int_equal(p->start_event(context, NULL, descriptor), 0);
+        assert_int_equal(p->finalize(NULL), 0);
+        for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+            if (version >= 5)
+                memcpy(descriptor, &types[i], 8);
+            else
+                descriptor[0] = (char)types[i];
+            assert_int_equal(p->start_event(context, &handle, descriptor), 0);
+            assert_int_equal(p->record_event_state(handle, (int)types[i], NULL), 0);
+            assert_int_equal(p->stop_event(handle), 0);
+            assert_int_equal(p->stop_event(handle), 0);
+        }
+        for (int i = 0; i < 1000; i++) { /* handles that nobody gave */
+            bits = bits * 6364136223846793005u + 1442695040888963407u;
+            void *wild = (void *)(uintptr_t)(bits >> (i % 60));
+            uint64_t timer = bits;
+            assert_int_equal(p->stop_event(wild), 0);
+            assert_int_equal(p->record_event_state(wild, RS_PROFILE_KERNEL_CH_STOP, &timer), 0);
+        }
+        p->finalize(context);
+        assert_int_equal(p->start_event(context, &handle, descriptor), 0); /* after its end */
+    }
+    struct rs_event e;
+    assert_int_equal(device_records(&e), 0);
+}
+
+static void executions_beyond_the_pool_are_counted(void **state)
+{
+    struct rs_execution_facts facts = {.on = &world, .op = RS_OP_ncclAllReduce};
+    uint64_t before = rs_executions_lost(), first = rs_execution_new(&facts, false);
+    rs_execution_expect(first, 1);
+    uint64_t running = rs_channel_begin(first, 5);
+    for (unsigned i = 0; i < RS_EXECUTIONS; i++)
+        rs_execution_new(&facts, false);
+    assert_int_equal(rs_executions_lost(), before + 2); /* the execution and its channel */
+    rs_channel_stop(running);
+    struct rs_event e;
+    assert_int_equal(device_records(&e), 0);
+}
+
+static void tracing_that_is_off_asks_for_nothing(void **state)
+{
+    int mask = -1;
+    void *context = &mask;
+    core.parts = RS_PART_MPI;
+    ((init_v5 *)tables[5]->init)(&context, 42, &mask, NULL, 1, 4, 1, NULL);
+    core.parts = RS_PART_NCCL;
+    assert_int_equal(mask, 0);
+    assert_null(context);
+    struct rs_profile_v5 d = {.head = {RS_PROFILE_COLL, NULL, 1}};
+    void *handle = NULL;
+    assert_int_equal(tables[5]->start_event(context, &handle, &d), 0);
+    assert_null(handle);
+}
+
+#define TEST(function) cmocka_unit_test_setup(function, fresh)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(execution_of_two_channels_is_one_record_with_the_calls_numbers),
+        TEST(replayed_execution_has_no_number),
+        TEST(tasks_of_a_group_find_their_calls),
+        TEST(proxy_operations_of_this_process_alone_count),
+        TEST(without_wrappers_events_tell_what_ran),
+        TEST(fewer_channels_than_expected_are_written_at_the_end),
+        TEST(nonsense_is_survived_and_leaves_no_record),
+        TEST(executions_beyond_the_pool_are_counted),
+        TEST(tracing_that_is_off_asks_for_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
