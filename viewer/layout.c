@@ -51,20 +51,57 @@ static void rank_rows(const RsLayout *l, guint32 rank, guint32 *first, guint32 *
     *last = r->n_tracks ? l->rows->track_rows[r->first_track + r->n_tracks] : 0;
 }
 
-static void add_rows(RsLayout *l, guint32 host, guint32 rank)
+static gboolean has_steps(const RsRows *r, guint32 track)
 {
-    guint32 first, last, track = RS_NONE;
-    rank_rows(l, rank, &first, &last);
-    for (guint32 row = first; row < last; row++) {
-        gboolean span = rs_rows_row(l->rows, row)->span;
-        guint32 at =
-            add_line(l, RS_LINE_ROW, host, rank, span ? RS_LAYOUT_SPAN_PX : RS_LAYOUT_ROW_PX);
+    for (guint32 row = r->track_rows[track]; row < r->track_rows[track + 1]; row++)
+        if (r->meaning[rs_rows_row(r, row)->first] == RS_MEANS_STEP)
+            return TRUE;
+    return FALSE;
+}
+
+static gint row_height(const RsLayout *l, guint32 track, const RsRow *row)
+{
+    guint32 spans = 0;
+    for (guint32 i = l->rows->track_rows[track]; i < l->rows->track_rows[track + 1]; i++)
+        spans += rs_rows_row(l->rows, i)->span;
+    return !row->span                                      ? RS_LAYOUT_ROW_PX
+           : l->spans_open || spans <= RS_LAYOUT_SPANS_MAX ? RS_LAYOUT_SPAN_PX
+                                                           : RS_LAYOUT_THIN_PX;
+}
+
+/* Libraries of a process record a thread each on its own: one name for both. */
+static gboolean same_thread(const RsLayout *l, guint32 track, guint32 other)
+{
+    if (other == RS_NONE)
+        return FALSE;
+    const RsTrack *a = &g_array_index(model_of(l)->tracks, RsTrack, track);
+    const RsTrack *b = &g_array_index(model_of(l)->tracks, RsTrack, other);
+    return a->tid == b->tid && a->name == b->name && a->device == b->device;
+}
+
+static void add_track(RsLayout *l, guint32 host, guint32 rank, guint32 track, guint32 before)
+{
+    guint32 first = l->rows->track_rows[track];
+    for (guint32 row = first; row < l->rows->track_rows[track + 1]; row++) {
+        gint height = row_height(l, track, rs_rows_row(l->rows, row));
+        guint32 at = add_line(l, RS_LINE_ROW, host, rank, height);
         RsLine *line = &g_array_index(l->lines, RsLine, at);
         line->row = row;
-        line->first = rs_rows_row(l->rows, row)->track != track;
-        track = rs_rows_row(l->rows, row)->track;
+        line->first = row == first && !same_thread(l, track, before);
         l->row_line[row] = at;
     }
+}
+
+static void add_rows(RsLayout *l, guint32 host, guint32 rank)
+{
+    const RsRank *r = rs_model_rank(model_of(l), rank);
+    guint32 before = RS_NONE;
+    for (guint pass = 0; pass < 2; pass++)
+        for (guint32 t = r->first_track; t < r->first_track + r->n_tracks; t++)
+            if (has_steps(l->rows, t) == (pass == 0)) {
+                add_track(l, host, rank, t, before);
+                before = t;
+            }
     l->height += RS_LAYOUT_GAP_PX;
 }
 
@@ -134,6 +171,12 @@ void rs_layout_close_all(RsLayout *l, gboolean closed)
 {
     memset(l->rank_closed, closed ? 1 : 0, model_of(l)->ranks->len);
     memset(l->host_closed, 0, model_of(l)->hosts->len);
+    lay(l);
+}
+
+void rs_layout_open_spans(RsLayout *l, gboolean open)
+{
+    l->spans_open = open;
     lay(l);
 }
 

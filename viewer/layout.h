@@ -4,8 +4,9 @@
  *
  * Model: lines from top to bottom, each with its y and height in pixels from the top of everything
  * (not of the window). A closed host hides its ranks; a closed rank is one line in which all its
- * rows are drawn thin. Ranks without a capture stand at the end under a heading of their own.
- * Whoever stands at a y is found by binary search.
+ * rows are drawn thin. In an open one the thread that has the steps comes first. Ranks without a
+ * capture stand at the end under a heading of their own. Whoever stands at a y is found by binary
+ * search.
  */
 #ifndef RS_VIEWER_LAYOUT_H
 #define RS_VIEWER_LAYOUT_H
@@ -14,11 +15,13 @@
 
 G_BEGIN_DECLS
 
-#define RS_LAYOUT_HOST_PX 22
-#define RS_LAYOUT_RANK_PX 20
-#define RS_LAYOUT_ROW_PX  16
-#define RS_LAYOUT_SPAN_PX 13 /* of tensor phases: they are many */
-#define RS_LAYOUT_GAP_PX  4  /* under the last row of a rank */
+#define RS_LAYOUT_HOST_PX   20
+#define RS_LAYOUT_RANK_PX   18
+#define RS_LAYOUT_ROW_PX    15
+#define RS_LAYOUT_SPAN_PX   13 /* of tensor phases: they are many ... */
+#define RS_LAYOUT_THIN_PX   4  /* ... and where a track has more than RS_LAYOUT_SPANS_MAX rows of */
+#define RS_LAYOUT_SPANS_MAX 2u /* them, thin ones, until they are opened */
+#define RS_LAYOUT_GAP_PX    3  /* under the last row of a rank */
 
 typedef enum { RS_LINE_HOST, RS_LINE_RANK, RS_LINE_ROW, RS_LINE_MISSING } RsLineKind;
 
@@ -35,9 +38,10 @@ typedef struct {
     GArray *lines; /* RsLine */
     gint height;   /* of all lines */
     guint8 *host_closed, *rank_closed;
-    guint32 *order;     /* RsRank indices by (host, world rank), the missing last */
-    guint32 *rank_line; /* by RsRank index; RS_NONE where its host is closed */
-    guint32 *row_line;  /* by row; RS_NONE where closed */
+    gboolean spans_open; /* tensor phases at full height */
+    guint32 *order;      /* RsRank indices by (host, world rank), the missing last */
+    guint32 *rank_line;  /* by RsRank index; RS_NONE where its host is closed */
+    guint32 *row_line;   /* by row; RS_NONE where closed */
 } RsLayout;
 
 /* Opens all ranks where that is at most some screens, else closes them. */
@@ -46,6 +50,7 @@ void rs_layout_release(RsLayout *layout);
 /* Opens or closes the host or rank of `line`; nothing for others. */
 void rs_layout_toggle(RsLayout *layout, guint32 line);
 void rs_layout_close_all(RsLayout *layout, gboolean closed);
+void rs_layout_open_spans(RsLayout *layout, gboolean open);
 /* Makes the rank's rows visible. */
 void rs_layout_open_rank(RsLayout *layout, guint32 rank);
 

@@ -74,11 +74,11 @@ static guint32 shade(guint32 rgb, guint percent)
 
 guint32 rs_meaning_event_rgb(const RsModel *m, guint32 event, RsMeaning meaning)
 {
-    static const guint shades[] = {100, 92, 84, 96, 88};
+    static const guint shades[] = {100, 94, 88, 82, 97, 91, 85};
     if (meaning != RS_MEANS_RANGE && meaning != RS_MEANS_SPAN)
         return table[meaning].rgb;
-    guint32 hash = g_str_hash(rs_model_str(m, rs_model_sig(m, event)->name));
-    return shade(table[meaning].rgb, shades[(hash ^ hash >> 7) % G_N_ELEMENTS(shades)]);
+    guint32 hash = g_str_hash(rs_model_str(m, rs_model_sig(m, event)->name)) * 2654435761u;
+    return shade(table[meaning].rgb, shades[(hash >> 16) % G_N_ELEMENTS(shades)]);
 }
 
 guint32 rs_meaning_ink(guint32 rgb)

@@ -77,7 +77,6 @@ static void paint_rank(const RsScene *s, RsPen *pen, const RsLine *line, gdouble
 static void paint_track_name(const RsScene *s, RsPen *pen, const RsLine *line, gdouble y)
 {
     const RsRow *row = rs_rows_row(&s->rows, line->row);
-    rs_pen_fill(pen, RS_PAPER, 1, 0, y, RS_SCENE_GUTTER_PX, line->height + RS_LAYOUT_GAP_PX);
     if (!line->first)
         return;
     const RsTrack *t = &g_array_index(s->model->tracks, RsTrack, row->track);

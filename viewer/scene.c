@@ -51,7 +51,7 @@ RsScene *rs_scene_new(RsModel *model, const gchar *title)
     rs_axis_init(&s->axis, 0, model->duration_ns, 1);
     s->rank_marked = g_new0(guint8, model->ranks->len + 1);
     s->selected = s->hover = RS_NONE;
-    s->finding = s->pointer_x = -1;
+    s->finding = s->finding_step = s->pointer_x = -1;
     index_messages(s);
     return s;
 }
@@ -234,6 +234,7 @@ void rs_scene_show_finding(RsScene *s, gint index)
 {
     gboolean none = index < 0 || index >= (gint)s->results->findings->len;
     s->finding = none ? -1 : index;
+    s->finding_step = -1;
     memset(s->rank_marked, 0, s->model->ranks->len);
     if (none)
         return;
@@ -249,6 +250,33 @@ void rs_scene_show_finding(RsScene *s, gint index)
         gdouble margin = (to - from) * 0.05;
         rs_axis_show(&s->axis, from - margin, to + margin);
     }
+    scroll_to_marked(s);
+}
+
+static const RsStep *step_numbered(const RsModel *m, guint32 number)
+{
+    for (guint i = 0; i < m->steps->len; i++)
+        if (g_array_index(m->steps, RsStep, i).number == number)
+            return &g_array_index(m->steps, RsStep, i);
+    return NULL;
+}
+
+void rs_scene_next_step(RsScene *s)
+{
+    if (s->finding < 0)
+        return;
+    const RsFinding *f = g_ptr_array_index(s->results->findings, (guint)s->finding);
+    gint next = s->finding_step + 1;
+    const RsStep *step = next < (gint)f->steps->len
+                             ? step_numbered(s->model, g_array_index(f->steps, guint32, next))
+                             : NULL;
+    if (!step) {
+        rs_scene_show_finding(s, s->finding);
+        return;
+    }
+    gdouble margin = (gdouble)(step->end_ns - step->start_ns) * 0.1;
+    s->finding_step = next;
+    rs_axis_show(&s->axis, (gdouble)step->start_ns - margin, (gdouble)step->end_ns + margin);
     scroll_to_marked(s);
 }
 

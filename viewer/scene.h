@@ -33,6 +33,7 @@ typedef struct {
     guint32 selected, hover; /* events, RS_NONE */
     gint pointer_x;          /* -1: not over the picture */
     gint finding;            /* index in results->findings; -1 */
+    gint finding_step;       /* index of the step of it that is shown; -1: all of its time */
     guint8 *rank_marked;     /* by RsRank index: of the finding */
     GArray *messages;        /* RsEventMessage by event: who sends, receives, completes what */
 } RsScene;
@@ -68,6 +69,9 @@ void rs_scene_reveal(RsScene *scene, guint32 event);
 void rs_scene_focus(RsScene *scene);
 /* Shows the time and ranks of finding `index` and marks them; -1 marks nothing. */
 void rs_scene_show_finding(RsScene *scene, gint index);
+/* Zooms to the next step in which the finding that is shown was seen; after the last one, to all of
+ * its time. */
+void rs_scene_next_step(RsScene *scene);
 /* The next event after (backwards: before) the selected one, in order of time, whose name, tensor
  * or communicator contains `text`, whatever the case; starts again at the end. RS_NONE: none. */
 guint32 rs_scene_find(const RsScene *scene, const gchar *text, gboolean backwards);

@@ -214,6 +214,12 @@ static gboolean selection_key(RsViewer *w, guint key)
     case GDK_KEY_c:
         close_all(w->scene);
         return TRUE;
+    case GDK_KEY_period:
+        rs_scene_next_step(w->scene);
+        return TRUE;
+    case GDK_KEY_t:
+        rs_layout_open_spans(&w->scene->layout, !w->scene->layout.spans_open);
+        return TRUE;
     case GDK_KEY_Left:
         move_selection(w, -1);
         return TRUE;

@@ -20,13 +20,16 @@ static GtkWidget *label_new(const gchar *text, const gchar *style)
 
 /* ---- findings ---- */
 
-static void finding_selected(GtkListBox *list, GtkListBoxRow *row, gpointer data)
+static void finding_activated(GtkListBox *list, GtkListBoxRow *row, gpointer data)
 {
     RsViewer *w = data;
-    gint index = row ? gtk_list_box_row_get_index(row) : -1;
-    if (!w->scene || index < 0 || index >= (gint)w->scene->results->findings->len)
+    gint index = gtk_list_box_row_get_index(row);
+    if (!w->scene || index >= (gint)w->scene->results->findings->len)
         return;
-    rs_scene_show_finding(w->scene, index);
+    if (w->scene->finding == index)
+        rs_scene_next_step(w->scene);
+    else
+        rs_scene_show_finding(w->scene, index);
     rs_window_select(w, RS_NONE, FALSE);
 }
 
@@ -156,7 +159,7 @@ GtkWidget *rs_window_side_new(RsViewer *w)
     gtk_widget_set_size_request(side, SIDE_PX, -1);
     gtk_style_context_add_class(gtk_widget_get_style_context(side), "side");
     w->findings = gtk_list_box_new();
-    g_signal_connect(w->findings, "row-selected", G_CALLBACK(finding_selected), w);
+    g_signal_connect(w->findings, "row-activated", G_CALLBACK(finding_activated), w);
     w->details = gtk_grid_new();
     gtk_grid_set_column_spacing(GTK_GRID(w->details), 10);
     gtk_grid_set_row_spacing(GTK_GRID(w->details), 4);

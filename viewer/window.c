@@ -89,8 +89,9 @@ void rs_window_show_help(RsViewer *w)
         "<b>Select</b>\tclick; \u2190 and \u2192 go on in its row; Esc lets go\n"
         "<b>Fit selection</b>\tf\n"
         "<b>Hosts, ranks</b>\tclick a name to open or close; c for all\n"
+        "<b>Tensor phases</b>\tt: thin rows or high ones with names\n"
         "<b>Search</b>\tctrl + F; Enter or n: next; N: the one before\n"
-        "<b>Findings</b>\tclick one to see when and where\n"
+        "<b>Findings</b>\tclick one to see when and where; click again or . for each of its steps\n"
         "<b>Close</b>\tctrl + Q";
     GtkWidget *dialog = gtk_message_dialog_new(
         GTK_WINDOW(w->window), GTK_DIALOG_MODAL | GTK_DIALOG_DESTROY_WITH_PARENT, GTK_MESSAGE_OTHER,

@@ -175,6 +175,10 @@ def finding_jumps(w, ranks):
     low, high = w.view()
     assert low <= float(begin) and high >= float(end), (low, high, begin, end)
     assert "selected" not in w.state()
+    w.screen.do("key", "period")
+    until("a step of the finding", lambda: w.view()[1] - w.view()[0] < (high - low) / 5)
+    w.screen.do("key", "f")
+    until("all of the finding", lambda: w.view() == (low, high))
     left, top = w.number("area"), w.number("area", 1)
     column = [w.screen.pixel(int(left + 1), int(top + y)) for y in range(60, 300, 6)]
     assert ACCENT in column, "no rank is marked in the picture"

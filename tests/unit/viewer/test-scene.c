@@ -89,6 +89,15 @@ static void a_finding_marks_its_rank_and_shows_its_time(void **state)
         assert_int_equal(s->rank_marked[i], i == 1);
     assert_true(s->axis.from_ns <= f->t_start_s * 1e9 + 1);
     assert_true(rs_axis_to_ns(&s->axis) >= f->t_end_s * 1e9 - 1);
+    guint32 number = g_array_index(f->steps, guint32, 0);
+    rs_scene_next_step(s);
+    const RsStep *step = &g_array_index(s->model->steps, RsStep, number);
+    assert_int_equal(step->number, number);
+    assert_true(rs_axis_px(&s->axis, step->start_ns) > 0);
+    assert_true(rs_axis_px(&s->axis, step->end_ns) < s->axis.width_px);
+    for (guint i = 0; i < f->steps->len; i++)
+        rs_scene_next_step(s);
+    assert_int_equal(s->finding_step, -1); /* around */
     rs_scene_show_finding(s, 99);
     assert_int_equal(s->finding, -1);
     assert_false(s->rank_marked[1]);
