@@ -7,7 +7,8 @@
 #define MOST (N * N) /* elements in any buffer */
 
 static int in[MOST], result[MOST];
-static int counts[N], displs[N], pair[N], pair_displs[N], byte_displs[N];
+static count_t counts[N], pair[N];
+static displ_t displs[N], pair_displs[N], byte_displs[N];
 static MPI_Datatype types[N];
 
 /* Rank r contributes r + 1 elements to the -v forms. */
@@ -21,7 +22,7 @@ static void prepare(void)
         displs[r] = at;
         pair[r] = 1;
         pair_displs[r] = r;
-        byte_displs[r] = r * (int)sizeof(int);
+        byte_displs[r] = (displ_t)((size_t)r * sizeof(int));
         types[r] = MPI_INT;
     }
 }
@@ -56,25 +57,25 @@ static void later_sum(void *a, void *b, int *n, MPI_Datatype *type)
 static void reduce_family(MPI_Comm comm)
 {
     prepare();
-    CALL(Reduce, in, result, 3, MPI_INT, MPI_SUM, 1, comm);
+    CALL_N(Reduce, in, result, 3, MPI_INT, MPI_SUM, 1, comm);
     CHECK("reduce", result[2], rank == 1 ? sum_of(2) : 0);
-    CALL(Allreduce, in, result, 5, MPI_INT, MPI_MAX, comm);
+    CALL_N(Allreduce, in, result, 5, MPI_INT, MPI_MAX, comm);
     CHECK("allreduce", result[4], element(N - 1, 4));
     memcpy(result, in, sizeof in);
-    CALL(Allreduce, MPI_IN_PLACE, result, 2, MPI_INT, MPI_SUM, comm);
+    CALL_N(Allreduce, MPI_IN_PLACE, result, 2, MPI_INT, MPI_SUM, comm);
     CHECK("allreduce in place", result[1], sum_of(1));
     MPI_Op op;
     MPI_Op_create(later_sum, 1, &op);
-    CALL(Allreduce, in, result, 2, MPI_INT, op, comm);
+    CALL_N(Allreduce, in, result, 2, MPI_INT, op, comm);
     CHECK("allreduce by user function", result[1], sum_of(1));
     CALL(Op_free, &op);
-    CALL(Reduce_scatter, in, result, counts, MPI_INT, MPI_SUM, comm);
+    CALL_N(Reduce_scatter, in, result, counts, MPI_INT, MPI_SUM, comm);
     CHECK("reduce_scatter", result[rank], sum_of(displs[rank] + rank));
-    CALL(Reduce_scatter_block, in, result, 2, MPI_INT, MPI_SUM, comm);
+    CALL_N(Reduce_scatter_block, in, result, 2, MPI_INT, MPI_SUM, comm);
     CHECK("reduce_scatter_block", result[1], sum_of(2 * rank + 1));
-    CALL(Scan, in, result, 1, MPI_INT, MPI_MIN, comm);
+    CALL_N(Scan, in, result, 1, MPI_INT, MPI_MIN, comm);
     CHECK("scan", result[0], element(0, 0));
-    CALL(Exscan, in, result, 1, MPI_INT, MPI_MAX, comm);
+    CALL_N(Exscan, in, result, 1, MPI_INT, MPI_MAX, comm);
     CHECK("exscan", rank ? result[0] : 0, rank ? element(rank - 1, 0) : 0);
 }
 
@@ -82,41 +83,41 @@ static void gather_family(MPI_Comm comm)
 {
     prepare();
     /* Only the root has receive counts: others pass none. */
-    CALL(Gather, in + 3, 1, MPI_INT, rank == 2 ? result : NULL, rank == 2, MPI_INT, 2, comm);
+    CALL_N(Gather, in + 3, 1, MPI_INT, rank == 2 ? result : NULL, rank == 2, MPI_INT, 2, comm);
     if (rank == 2)
         check_ranks("gather", 3);
-    CALL(Gatherv, in, rank + 1, MPI_INT, result, rank == 1 ? counts : NULL,
-         rank == 1 ? displs : NULL, MPI_INT, 1, comm);
+    CALL_N(Gatherv, in, rank + 1, MPI_INT, result, rank == 1 ? counts : NULL,
+           rank == 1 ? displs : NULL, MPI_INT, 1, comm);
     if (rank == 1)
         check_v("gatherv");
-    CALL(Allgather, in + 1, 1, MPI_INT, result, 1, MPI_INT, comm);
+    CALL_N(Allgather, in + 1, 1, MPI_INT, result, 1, MPI_INT, comm);
     check_ranks("allgather", 1);
     result[rank] = element(rank, 5);
-    CALL(Allgather, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, result, 1, MPI_INT, comm);
+    CALL_N(Allgather, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, result, 1, MPI_INT, comm);
     check_ranks("allgather in place", 5);
-    CALL(Allgatherv, in, rank + 1, MPI_INT, result, counts, displs, MPI_INT, comm);
+    CALL_N(Allgatherv, in, rank + 1, MPI_INT, result, counts, displs, MPI_INT, comm);
     check_v("allgatherv");
 }
 
 static void scatter_family(MPI_Comm comm)
 {
     prepare();
-    CALL(Bcast, rank == 3 ? in : result, 4, MPI_INT, 3, comm);
+    CALL_N(Bcast, rank == 3 ? in : result, 4, MPI_INT, 3, comm);
     CHECK("bcast", rank == 3 ? in[3] : result[3], element(3, 3));
-    CALL(Scatter, rank == 1 ? in : NULL, rank == 1 ? 2 : 0, MPI_INT, result, 2, MPI_INT, 1, comm);
+    CALL_N(Scatter, rank == 1 ? in : NULL, rank == 1 ? 2 : 0, MPI_INT, result, 2, MPI_INT, 1, comm);
     CHECK("scatter", result[1], element(1, 2 * rank + 1));
-    CALL(Scatterv, in, rank == 2 ? counts : NULL, rank == 2 ? displs : NULL, MPI_INT, result,
-         rank + 1, MPI_INT, 2, comm);
+    CALL_N(Scatterv, in, rank == 2 ? counts : NULL, rank == 2 ? displs : NULL, MPI_INT, result,
+           rank + 1, MPI_INT, 2, comm);
     CHECK("scatterv", result[rank], element(2, displs[rank] + rank));
-    CALL(Alltoall, in, 1, MPI_INT, result, 1, MPI_INT, comm);
+    CALL_N(Alltoall, in, 1, MPI_INT, result, 1, MPI_INT, comm);
     check_ranks("alltoall", rank);
-    CALL(Alltoallv, in, pair, pair_displs, MPI_INT, result, pair, pair_displs, MPI_INT, comm);
+    CALL_N(Alltoallv, in, pair, pair_displs, MPI_INT, result, pair, pair_displs, MPI_INT, comm);
     check_ranks("alltoallv", rank);
-    CALL(Alltoallw, in, pair, byte_displs, types, result, pair, byte_displs, types, comm);
+    CALL_N(Alltoallw, in, pair, byte_displs, types, result, pair, byte_displs, types, comm);
     check_ranks("alltoallw", rank);
 }
 
-void collectives_blocking(MPI_Comm comm)
+void SIZED(collectives_blocking)(MPI_Comm comm)
 {
     CALL(Barrier, comm);
     reduce_family(comm);
@@ -131,56 +132,58 @@ static void finish(MPI_Request *request)
     CHECK("request is null", *request == MPI_REQUEST_NULL, 1);
 }
 
-void collectives_started(MPI_Comm comm)
+void SIZED(collectives_started)(MPI_Comm comm)
 {
     MPI_Request q;
     prepare();
     CALL(Ibarrier, comm, &q), finish(&q);
-    CALL(Ireduce, in, result, 3, MPI_INT, MPI_SUM, 0, comm, &q), finish(&q);
+    CALL_N(Ireduce, in, result, 3, MPI_INT, MPI_SUM, 0, comm, &q), finish(&q);
     CHECK("ireduce", rank ? 0 : result[2], rank ? 0 : sum_of(2));
-    CALL(Iallreduce, in, result, 3, MPI_INT, MPI_SUM, comm, &q), finish(&q);
+    CALL_N(Iallreduce, in, result, 3, MPI_INT, MPI_SUM, comm, &q), finish(&q);
     CHECK("iallreduce", result[2], sum_of(2));
-    CALL(Ireduce_scatter, in, result, counts, MPI_INT, MPI_SUM, comm, &q), finish(&q);
+    CALL_N(Ireduce_scatter, in, result, counts, MPI_INT, MPI_SUM, comm, &q), finish(&q);
     CHECK("ireduce_scatter", result[rank], sum_of(displs[rank] + rank));
-    CALL(Ireduce_scatter_block, in, result, 2, MPI_INT, MPI_SUM, comm, &q), finish(&q);
+    CALL_N(Ireduce_scatter_block, in, result, 2, MPI_INT, MPI_SUM, comm, &q), finish(&q);
     CHECK("ireduce_scatter_block", result[1], sum_of(2 * rank + 1));
-    CALL(Iscan, in, result, 1, MPI_INT, MPI_MIN, comm, &q), finish(&q);
+    CALL_N(Iscan, in, result, 1, MPI_INT, MPI_MIN, comm, &q), finish(&q);
     CHECK("iscan", result[0], element(0, 0));
-    CALL(Iexscan, in, result, 1, MPI_INT, MPI_MAX, comm, &q), finish(&q);
+    CALL_N(Iexscan, in, result, 1, MPI_INT, MPI_MAX, comm, &q), finish(&q);
     CHECK("iexscan", rank ? result[0] : 0, rank ? element(rank - 1, 0) : 0);
-    CALL(Igather, in + 3, 1, MPI_INT, result, 1, MPI_INT, 2, comm, &q), finish(&q);
+    CALL_N(Igather, in + 3, 1, MPI_INT, result, 1, MPI_INT, 2, comm, &q), finish(&q);
     if (rank == 2)
         check_ranks("igather", 3);
-    CALL(Igatherv, in, rank + 1, MPI_INT, result, counts, displs, MPI_INT, 1, comm, &q), finish(&q);
+    CALL_N(Igatherv, in, rank + 1, MPI_INT, result, counts, displs, MPI_INT, 1, comm, &q),
+        finish(&q);
     if (rank == 1)
         check_v("igatherv");
-    CALL(Iallgather, in + 1, 1, MPI_INT, result, 1, MPI_INT, comm, &q), finish(&q);
+    CALL_N(Iallgather, in + 1, 1, MPI_INT, result, 1, MPI_INT, comm, &q), finish(&q);
     check_ranks("iallgather", 1);
-    CALL(Iallgatherv, in, rank + 1, MPI_INT, result, counts, displs, MPI_INT, comm, &q);
+    CALL_N(Iallgatherv, in, rank + 1, MPI_INT, result, counts, displs, MPI_INT, comm, &q);
     finish(&q);
     check_v("iallgatherv");
-    CALL(Ibcast, rank == 3 ? in : result, 4, MPI_INT, 3, comm, &q), finish(&q);
+    CALL_N(Ibcast, rank == 3 ? in : result, 4, MPI_INT, 3, comm, &q), finish(&q);
     CHECK("ibcast", rank == 3 ? in[3] : result[3], element(3, 3));
-    CALL(Iscatter, in, 2, MPI_INT, result, 2, MPI_INT, 1, comm, &q), finish(&q);
+    CALL_N(Iscatter, in, 2, MPI_INT, result, 2, MPI_INT, 1, comm, &q), finish(&q);
     CHECK("iscatter", result[1], element(1, 2 * rank + 1));
-    CALL(Iscatterv, in, counts, displs, MPI_INT, result, rank + 1, MPI_INT, 2, comm, &q);
+    CALL_N(Iscatterv, in, counts, displs, MPI_INT, result, rank + 1, MPI_INT, 2, comm, &q);
     finish(&q);
     CHECK("iscatterv", result[rank], element(2, displs[rank] + rank));
-    CALL(Ialltoall, in, 1, MPI_INT, result, 1, MPI_INT, comm, &q), finish(&q);
+    CALL_N(Ialltoall, in, 1, MPI_INT, result, 1, MPI_INT, comm, &q), finish(&q);
     check_ranks("ialltoall", rank);
-    CALL(Ialltoallv, in, pair, pair_displs, MPI_INT, result, pair, pair_displs, MPI_INT, comm, &q);
+    CALL_N(Ialltoallv, in, pair, pair_displs, MPI_INT, result, pair, pair_displs, MPI_INT, comm,
+           &q);
     finish(&q);
     check_ranks("ialltoallv", rank);
-    CALL(Ialltoallw, in, pair, byte_displs, types, result, pair, byte_displs, types, comm, &q);
+    CALL_N(Ialltoallw, in, pair, byte_displs, types, result, pair, byte_displs, types, comm, &q);
     finish(&q);
     check_ranks("ialltoallw", rank);
 }
 
-static MPI_Comm make_ring(void)
+static MPI_Comm make_ring(MPI_Comm comm)
 {
     MPI_Comm ring;
     int dims[1] = {N}, periods[1] = {1};
-    CALL(Cart_create, MPI_COMM_WORLD, 1, dims, periods, 0, &ring);
+    CALL(Cart_create, comm, 1, dims, periods, 0, &ring);
     return ring;
 }
 
@@ -190,32 +193,33 @@ static void check_sides(const char *what, int from_left, int from_right)
     CHECK(what, result[1], element((rank + 1) % N, from_right));
 }
 
-void neighbors(void)
+void SIZED(neighbors)(MPI_Comm comm)
 {
-    MPI_Comm ring = make_ring();
+    MPI_Comm ring = make_ring(comm);
     MPI_Request q;
     MPI_Aint wide[2] = {0, sizeof(int)};
-    int *p = pair, *d = pair_displs;
+    count_t *p = pair;
+    displ_t *d = pair_displs;
     prepare();
-    CALL(Neighbor_allgather, in, 1, MPI_INT, result, 1, MPI_INT, ring);
+    CALL_N(Neighbor_allgather, in, 1, MPI_INT, result, 1, MPI_INT, ring);
     check_sides("neighbor_allgather", 0, 0);
-    CALL(Neighbor_allgatherv, in + 1, 1, MPI_INT, result, p, d, MPI_INT, ring);
+    CALL_N(Neighbor_allgatherv, in + 1, 1, MPI_INT, result, p, d, MPI_INT, ring);
     check_sides("neighbor_allgatherv", 1, 1);
-    CALL(Neighbor_alltoall, in, 1, MPI_INT, result, 1, MPI_INT, ring);
+    CALL_N(Neighbor_alltoall, in, 1, MPI_INT, result, 1, MPI_INT, ring);
     check_sides("neighbor_alltoall", 1, 0);
-    CALL(Neighbor_alltoallv, in, p, d, MPI_INT, result, p, d, MPI_INT, ring);
+    CALL_N(Neighbor_alltoallv, in, p, d, MPI_INT, result, p, d, MPI_INT, ring);
     check_sides("neighbor_alltoallv", 1, 0);
-    CALL(Neighbor_alltoallw, in, p, wide, types, result, p, wide, types, ring);
+    CALL_N(Neighbor_alltoallw, in, p, wide, types, result, p, wide, types, ring);
     check_sides("neighbor_alltoallw", 1, 0);
-    CALL(Ineighbor_allgather, in + 2, 1, MPI_INT, result, 1, MPI_INT, ring, &q), finish(&q);
+    CALL_N(Ineighbor_allgather, in + 2, 1, MPI_INT, result, 1, MPI_INT, ring, &q), finish(&q);
     check_sides("ineighbor_allgather", 2, 2);
-    CALL(Ineighbor_allgatherv, in + 1, 1, MPI_INT, result, p, d, MPI_INT, ring, &q), finish(&q);
+    CALL_N(Ineighbor_allgatherv, in + 1, 1, MPI_INT, result, p, d, MPI_INT, ring, &q), finish(&q);
     check_sides("ineighbor_allgatherv", 1, 1);
-    CALL(Ineighbor_alltoall, in + 2, 1, MPI_INT, result, 1, MPI_INT, ring, &q), finish(&q);
+    CALL_N(Ineighbor_alltoall, in + 2, 1, MPI_INT, result, 1, MPI_INT, ring, &q), finish(&q);
     check_sides("ineighbor_alltoall", 3, 2);
-    CALL(Ineighbor_alltoallv, in, p, d, MPI_INT, result, p, d, MPI_INT, ring, &q), finish(&q);
+    CALL_N(Ineighbor_alltoallv, in, p, d, MPI_INT, result, p, d, MPI_INT, ring, &q), finish(&q);
     check_sides("ineighbor_alltoallv", 1, 0);
-    CALL(Ineighbor_alltoallw, in, p, wide, types, result, p, wide, types, ring, &q), finish(&q);
+    CALL_N(Ineighbor_alltoallw, in, p, wide, types, result, p, wide, types, ring, &q), finish(&q);
     check_sides("ineighbor_alltoallw", 1, 0);
     CALL(Comm_free, &ring);
 }

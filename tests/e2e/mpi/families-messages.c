@@ -23,8 +23,8 @@ static void check_status(const char *what, const MPI_Status *s, int source, int 
     CHECK(what, n, count);
 }
 
-typedef int send_fn(const void *, int, MPI_Datatype, int, int, MPI_Comm);
-typedef int isend_fn(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
+typedef int send_fn(const void *, count_t, MPI_Datatype, int, int, MPI_Comm);
+typedef int isend_fn(const void *, count_t, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
 
 /* The receive is posted first, which is what Rsend needs: both sides have passed the barrier. */
 static void blocking_mode(MPI_Comm comm, const char *name, send_fn *send)
@@ -32,7 +32,7 @@ static void blocking_mode(MPI_Comm comm, const char *name, send_fn *send)
     int v[3] = {element(rank, 0), element(rank, 1), element(rank, 2)}, got[5] = {0};
     MPI_Request q;
     MPI_Status s;
-    CALL(Irecv, got, 5, MPI_INT, left(), 5, comm, &q);
+    CALL_N(Irecv, got, 5, MPI_INT, left(), 5, comm, &q);
     CALL(Barrier, comm);
     count_call(name);
     expect_success(name, send(v, 3, MPI_INT, right(), 5, comm));
@@ -45,7 +45,7 @@ static void started_mode(MPI_Comm comm, const char *name, isend_fn *send)
 {
     int v = element(rank, 4), got = 0;
     MPI_Request q[2];
-    CALL(Irecv, &got, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &q[0]);
+    CALL_N(Irecv, &got, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &q[0]);
     CALL(Barrier, comm);
     count_call(name);
     expect_success(name, send(&v, 1, MPI_INT, right(), 6, comm, &q[1]));
@@ -60,14 +60,14 @@ static void modes(MPI_Comm comm)
     int n;
     void *detached;
     MPI_Buffer_attach(room, sizeof room);
-    blocking_mode(comm, "MPI_Send", MPI_Send);
-    blocking_mode(comm, "MPI_Bsend", MPI_Bsend);
-    blocking_mode(comm, "MPI_Ssend", MPI_Ssend);
-    blocking_mode(comm, "MPI_Rsend", MPI_Rsend);
-    started_mode(comm, "MPI_Isend", MPI_Isend);
-    started_mode(comm, "MPI_Ibsend", MPI_Ibsend);
-    started_mode(comm, "MPI_Issend", MPI_Issend);
-    started_mode(comm, "MPI_Irsend", MPI_Irsend);
+    blocking_mode(comm, FUNCTION(Send));
+    blocking_mode(comm, FUNCTION(Bsend));
+    blocking_mode(comm, FUNCTION(Ssend));
+    blocking_mode(comm, FUNCTION(Rsend));
+    started_mode(comm, FUNCTION(Isend));
+    started_mode(comm, FUNCTION(Ibsend));
+    started_mode(comm, FUNCTION(Issend));
+    started_mode(comm, FUNCTION(Irsend));
     MPI_Buffer_detach(&detached, &n);
 }
 
@@ -76,23 +76,23 @@ static void receives(MPI_Comm comm)
     int v = element(rank, 0), got = 0;
     MPI_Request q;
     MPI_Status s;
-    CALL(Isend, &v, 1, MPI_INT, right(), 11, comm, &q);
-    CALL(Recv, &got, 1, MPI_INT, MPI_ANY_SOURCE, 11, comm, MPI_STATUS_IGNORE);
+    CALL_N(Isend, &v, 1, MPI_INT, right(), 11, comm, &q);
+    CALL_N(Recv, &got, 1, MPI_INT, MPI_ANY_SOURCE, 11, comm, MPI_STATUS_IGNORE);
     CHECK("recv any", got, element(left(), 0));
     CALL(Wait, &q, MPI_STATUS_IGNORE);
-    CALL(Isend, &v, 1, MPI_INT, right(), 12, comm, &q);
-    CALL(Recv, &got, 1, MPI_INT, left(), MPI_ANY_TAG, comm, &s);
+    CALL_N(Isend, &v, 1, MPI_INT, right(), 12, comm, &q);
+    CALL_N(Recv, &got, 1, MPI_INT, left(), MPI_ANY_TAG, comm, &s);
     check_status("recv", &s, left(), 12, 1);
     CALL(Wait, &q, MPI_STATUS_IGNORE);
-    CALL(Recv, &got, 1, MPI_INT, MPI_PROC_NULL, 1, comm, &s);
+    CALL_N(Recv, &got, 1, MPI_INT, MPI_PROC_NULL, 1, comm, &s);
     check_status("recv from null", &s, MPI_PROC_NULL, MPI_ANY_TAG, 0);
-    CALL(Send, &v, 1, MPI_INT, MPI_PROC_NULL, 1, comm);
-    CALL(Sendrecv, &v, 1, MPI_INT, right(), 13, &got, 1, MPI_INT, left(), 13, comm,
-         MPI_STATUS_IGNORE);
+    CALL_N(Send, &v, 1, MPI_INT, MPI_PROC_NULL, 1, comm);
+    CALL_N(Sendrecv, &v, 1, MPI_INT, right(), 13, &got, 1, MPI_INT, left(), 13, comm,
+           MPI_STATUS_IGNORE);
     CHECK("sendrecv", got, element(left(), 0));
-    CALL(Sendrecv, &v, 1, MPI_INT, left(), 14, &got, 1, MPI_INT, MPI_ANY_SOURCE, 14, comm, &s);
+    CALL_N(Sendrecv, &v, 1, MPI_INT, left(), 14, &got, 1, MPI_INT, MPI_ANY_SOURCE, 14, comm, &s);
     check_status("sendrecv any", &s, right(), 14, 1);
-    CALL(Sendrecv_replace, &v, 1, MPI_INT, right(), 15, left(), 15, comm, &s);
+    CALL_N(Sendrecv_replace, &v, 1, MPI_INT, right(), 15, left(), 15, comm, &s);
     CHECK("sendrecv_replace", v, element(left(), 0));
 }
 
@@ -109,7 +109,7 @@ static void bottom(MPI_Comm comm)
     MPI_Type_create_hindexed(1, &one, &at[1], MPI_INT, &back);
     MPI_Type_commit(&out);
     MPI_Type_commit(&back);
-    CALL(Sendrecv, MPI_BOTTOM, 1, out, right(), 16, MPI_BOTTOM, 1, back, left(), 16, comm, &s);
+    CALL_N(Sendrecv, MPI_BOTTOM, 1, out, right(), 16, MPI_BOTTOM, 1, back, left(), 16, comm, &s);
     CHECK("bottom", got, element(left(), 3));
     CALL(Type_free, &out);
     CALL(Type_free, &back);
@@ -122,20 +122,20 @@ static void probes(MPI_Comm comm)
     MPI_Status s;
     MPI_Message m;
     for (int i = 0; i < 4; i++)
-        CALL(Isend, v, 2, MPI_INT, right(), 20 + i, comm, &q[i]);
+        CALL_N(Isend, v, 2, MPI_INT, right(), 20 + i, comm, &q[i]);
     CALL(Probe, MPI_ANY_SOURCE, 20, comm, &s);
     check_status("probe", &s, left(), 20, 2);
-    CALL(Recv, got, 2, MPI_INT, left(), 20, comm, MPI_STATUS_IGNORE);
+    CALL_N(Recv, got, 2, MPI_INT, left(), 20, comm, MPI_STATUS_IGNORE);
     while (!flag)
         CALL(Iprobe, left(), 21, comm, &flag, MPI_STATUS_IGNORE);
-    CALL(Recv, got, 2, MPI_INT, left(), 21, comm, &s);
+    CALL_N(Recv, got, 2, MPI_INT, left(), 21, comm, &s);
     CALL(Mprobe, MPI_ANY_SOURCE, 22, comm, &m, MPI_STATUS_IGNORE);
-    CALL(Mrecv, got, 2, MPI_INT, &m, &s);
+    CALL_N(Mrecv, got, 2, MPI_INT, &m, &s);
     check_status("mrecv", &s, left(), 22, 2);
     for (flag = 0; !flag;)
         CALL(Improbe, left(), MPI_ANY_TAG, comm, &flag, &m, &s);
     check_status("improbe", &s, left(), 23, 2);
-    CALL(Imrecv, got, 2, MPI_INT, &m, &r);
+    CALL_N(Imrecv, got, 2, MPI_INT, &m, &r);
     CALL(Wait, &r, MPI_STATUS_IGNORE);
     CHECK("imrecv", got[1], element(left(), 1));
     CALL(Waitall, 4, q, MPI_STATUSES_IGNORE);
@@ -148,11 +148,11 @@ static void persistent(MPI_Comm comm)
     void *detached;
     MPI_Request q[5], receive;
     MPI_Buffer_attach(room, sizeof room);
-    CALL(Recv_init, &got, 1, MPI_INT, left(), 30, comm, &receive);
-    CALL(Send_init, &v, 1, MPI_INT, right(), 30, comm, &q[0]);
-    CALL(Bsend_init, &v, 1, MPI_INT, right(), 30, comm, &q[1]);
-    CALL(Ssend_init, &v, 1, MPI_INT, right(), 30, comm, &q[2]);
-    CALL(Rsend_init, &v, 1, MPI_INT, right(), 30, comm, &q[3]);
+    CALL_N(Recv_init, &got, 1, MPI_INT, left(), 30, comm, &receive);
+    CALL_N(Send_init, &v, 1, MPI_INT, right(), 30, comm, &q[0]);
+    CALL_N(Bsend_init, &v, 1, MPI_INT, right(), 30, comm, &q[1]);
+    CALL_N(Ssend_init, &v, 1, MPI_INT, right(), 30, comm, &q[2]);
+    CALL_N(Rsend_init, &v, 1, MPI_INT, right(), 30, comm, &q[3]);
     for (int i = 0; i < 4; i++) {
         v = element(rank, i);
         CALL(Start, &receive);
@@ -169,7 +169,7 @@ static void persistent(MPI_Comm comm)
     MPI_Buffer_detach(&detached, &n);
 }
 
-void messages(MPI_Comm comm)
+void SIZED(messages)(MPI_Comm comm)
 {
     modes(comm);
     receives(comm);
@@ -189,10 +189,10 @@ static void start(MPI_Comm comm, int n)
     for (int i = 0; i < n; i++) {
         values[i] = element(rank, i);
         gots[i] = 0;
-        CALL(Irecv, &gots[i], 1, MPI_INT, i % 2 ? left() : MPI_ANY_SOURCE, i, comm, &requests[i]);
+        CALL_N(Irecv, &gots[i], 1, MPI_INT, i % 2 ? left() : MPI_ANY_SOURCE, i, comm, &requests[i]);
     }
     for (int i = 0; i < n; i++)
-        CALL(Isend, &values[i], 1, MPI_INT, right(), i, comm, &requests[n + i]);
+        CALL_N(Isend, &values[i], 1, MPI_INT, right(), i, comm, &requests[n + i]);
 }
 
 static void check_all(const char *what, int n)
@@ -290,7 +290,7 @@ static void cancelled(MPI_Comm comm)
     int got, flag;
     MPI_Request q;
     MPI_Status s;
-    CALL(Irecv, &got, 1, MPI_INT, left(), 9999, comm, &q);
+    CALL_N(Irecv, &got, 1, MPI_INT, left(), 9999, comm, &q);
     CALL(Request_get_status, q, &flag, &s);
     CHECK("nothing came", flag, 0);
     CALL(Cancel, &q);
@@ -299,7 +299,7 @@ static void cancelled(MPI_Comm comm)
     CHECK("cancelled", flag, 1);
 }
 
-void completions(MPI_Comm comm)
+void SIZED(completions)(MPI_Comm comm)
 {
     all_at_once(comm);
     one_of(comm);

@@ -12,7 +12,7 @@ static FILE *out;
 static struct {
     const char *name;
     int times;
-} calls[256];
+} calls[512];
 static int faults;
 
 void count_call(const char *name)
@@ -79,9 +79,16 @@ int main(int argc, char **argv)
     CHECK("initialized before", flag, 0);
     collectives_blocking(MPI_COMM_WORLD);
     collectives_started(MPI_COMM_WORLD);
-    neighbors();
+    neighbors(MPI_COMM_WORLD);
     messages(MPI_COMM_WORLD);
     completions(MPI_COMM_WORLD);
+#if MPI_LARGE_COUNTS
+    collectives_blocking_large(MPI_COMM_WORLD);
+    collectives_started_large(MPI_COMM_WORLD);
+    neighbors_large(MPI_COMM_WORLD);
+    messages_large(MPI_COMM_WORLD);
+    completions_large(MPI_COMM_WORLD);
+#endif
     communicators();
     CALL(Finalize);
     MPI_Finalized(&flag);

@@ -24,11 +24,30 @@ void expect_success(const char *name, int result);
 /* What rank `r` contributes as element `i`: no two are equal, and none is 0. */
 int element(int r, int i);
 
-void collectives_blocking(MPI_Comm comm);
-void collectives_started(MPI_Comm comm);
-void neighbors(void);
-void messages(MPI_Comm comm);
-void completions(MPI_Comm comm);
+/* Some files are compiled twice, for MPI 4's large counts too: CALL_N and FUNCTION are of functions
+ * that have them, SIZED names what the file gives. */
+#ifdef FAMILIES_LARGE
+typedef MPI_Count count_t;
+typedef MPI_Aint displ_t;
+#define SIZED(name)       name##_large
+#define CALL_N(name, ...) CALL(name##_c, __VA_ARGS__)
+#define FUNCTION(name)    "MPI_" #name "_c", MPI_##name##_c
+#else
+typedef int count_t;
+typedef int displ_t;
+#define SIZED(name)       name
+#define CALL_N(name, ...) CALL(name, __VA_ARGS__)
+#define FUNCTION(name)    "MPI_" #name, MPI_##name
+#endif
+
+#define FAMILIES(name)                                                                             \
+    void name(MPI_Comm comm);                                                                      \
+    void name##_large(MPI_Comm comm)
+FAMILIES(collectives_blocking);
+FAMILIES(collectives_started);
+FAMILIES(neighbors);
+FAMILIES(messages);
+FAMILIES(completions);
 void communicators(void);
 
 #endif
