@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A few collectives with a known result. */
+/* A few collectives with a known result; "abort": rank 1 then ends the run with status 3. */
 #include <errno.h>
 #include <mpi.h>
 #include <stdio.h>
+#include <string.h>
 
 int few_calls(int *argc, char ***argv);
 
@@ -19,6 +20,11 @@ int few_calls(int *argc, char ***argv)
     }
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Barrier(MPI_COMM_WORLD);
+    if (*argc > 1 && strcmp((*argv)[1], "abort") == 0) {
+        if (rank == 1)
+            MPI_Abort(MPI_COMM_WORLD, 3);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
     MPI_Finalize();
     if (faults)
         fprintf(stderr, "rank %d: %d wrong sums\n", rank, faults);

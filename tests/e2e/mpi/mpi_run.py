@@ -26,8 +26,10 @@ def clean_environment():
     return {k: v for k, v in os.environ.items() if not k.startswith(names) and k != 'LD_PRELOAD'}
 
 
-def run(flavour, ranks, command, preload=(), folder=None, export='none', settings=None):
-    """Runs `command` on `ranks` ranks; with `preload`, the launcher and all its children have it."""
+def run(flavour, ranks, command, preload=(), folder=None, export='none', settings=None,
+        status=0):
+    """Runs `command` on `ranks` ranks; with `preload`, the launcher and all its children have it.
+    It must end with `status`."""
     environment = clean_environment()
     if preload:
         environment['LD_PRELOAD'] = ':'.join(map(str, preload))
@@ -40,7 +42,7 @@ def run(flavour, ranks, command, preload=(), folder=None, export='none', setting
     words = [shutil.which(LAUNCHERS[flavour][0]), *LAUNCHERS[flavour][1:], str(ranks)]
     done = subprocess.run([*words, *map(str, command)], env=environment, timeout=TIMEOUT_S,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    if done.returncode:
+    if done.returncode != status:
         sys.exit(f'{command} on {ranks} ranks of {flavour}: status {done.returncode}\n{done.stdout}')
     return done.stdout
 

@@ -28,12 +28,12 @@ def draw_clocks(seed):
     draw = random.Random(seed)
     two = [(draw.choice((-1, 1)) * draw.randrange(10**8, 10**10), draw.randrange(-40, 40))
            for _ in range(2)]
-    return [None, two[0], two[1], two[0]]
+    return [(0, 0), two[0], two[1], two[0]]
 
 
 def start_script(clocks):
     cases = (f'{rank}) export RINGSCOPE_TEST_CLOCK={offset},{drift};;'
-             for rank, (offset, drift) in ((r, c) for r, c in enumerate(clocks) if c))
+             for rank, (offset, drift) in enumerate(clocks))
     return START % '\n'.join(cases)
 
 
@@ -45,7 +45,7 @@ def check_domains(ringscope, sqlite, clocks):
         SELECT r.rank, d.offset_ns, d.uncertainty_ns FROM ranks r
         JOIN clock_domains d ON d.id = r.domain_id ORDER BY r.rank""")
     for rank, offset, uncertainty in (map(int, row) for row in rows):
-        planted = clocks[rank][0] if clocks[rank] else 0
+        planted = clocks[rank][0]
         off_by = abs(offset + planted)
         print(f'rank {rank}: clock off by {planted} ns, found within {off_by} of {uncertainty} ns')
         # between the clock's origin and the run's start the drift has made a few microseconds
