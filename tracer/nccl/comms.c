@@ -128,19 +128,23 @@ static struct rs_comm *define(ncclComm_t comm)
     return made;
 }
 
+struct rs_comm *rs_nccl_known(struct rs_thread *t, ncclComm_t comm)
+{
+    return comm ? rs_core->find_comm(RS_COMM_NCCL, (uintptr_t)comm) : NULL;
+}
+
 struct rs_comm *rs_nccl_comm(struct rs_thread *t, ncclComm_t comm)
 {
     uint64_t handle = (uintptr_t)comm;
     unsigned i = rs_cache_index(handle);
-    uint32_t epoch = *rs_core->epoch;
-    if (RS_LIKELY(comm && t->comm_cache[i].handle == handle && t->comm_cache[i].epoch == epoch &&
-                  t->comm_cache[i].comm))
+    if (RS_LIKELY(comm && t->comm_cache[i].handle == handle &&
+                  t->comm_cache[i].epoch == *rs_core->epoch && t->comm_cache[i].comm))
         return t->comm_cache[i].comm;
     if (!comm)
         return NULL;
     int saved = errno;
     t->depth++;
-    struct rs_comm *known = rs_core->find_comm(RS_COMM_NCCL, handle);
+    struct rs_comm *known = rs_nccl_known(t, comm);
     known = known ? known : define(comm);
     t->depth--;
     errno = saved;

@@ -60,6 +60,8 @@ uint32_t rs_nccl_type_bytes(ncclDataType_t datatype) RS_HIDDEN;
 
 /* The communicator, defined at first use; NULL where NCCL doesn't tell its rank and size. */
 struct rs_comm *rs_nccl_comm(struct rs_thread *t, ncclComm_t comm) RS_HIDDEN;
+/* The same without asking NCCL: NULL where it was not used yet. */
+struct rs_comm *rs_nccl_known(struct rs_thread *t, ncclComm_t comm) RS_HIDDEN;
 void rs_nccl_comm_freed(ncclComm_t comm) RS_HIDDEN;
 
 static inline struct rs_thread *rs_nccl_recording(void)

@@ -27,7 +27,9 @@ def fields(op):
 def before(op):
     comm, free = op.role('comm'), op.role('freecomm')
     if comm or free:
-        yield f'c.on = rs_nccl_comm(t, {(comm or free).name});'
+        # Others may be called while it is in progress or broken: then it may not be asked.
+        find = 'rs_nccl_comm' if op.klass in OPERATIONS or 'hook' in op.attrs else 'rs_nccl_known'
+        yield f'c.on = {find}(t, {(comm or free).name});'
     if free:
         yield f'rs_nccl_comm_freed({free.name});'
     if op.klass in OPERATIONS:

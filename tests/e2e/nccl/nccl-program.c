@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nccl-program RANK SIZE ID_FILE [STEPS]: every kind of NCCL call, in groups of many shapes, on two
- * streams and a split communicator, and prints a checksum of all results. What it calls, and in
- * which order, is what test-nccl.py expects.
+ * nccl-program RANK SIZE ID_FILE: every kind of NCCL call, in groups of many shapes, on two streams
+ * and a split communicator, and prints a checksum of all results.
+ * nccl-program all|grouped SIZE: as many devices in one process, their communicators made at once,
+ * or one by one in a group.
+ * What it calls, and in which order, is what test-nccl.py expects.
  */
 #include <nccl.h>
 #include <stdint.h>
@@ -131,16 +133,70 @@ static void two_communicators(ncclComm_t world, cudaStream_t stream)
     cudaStreamDestroy(other);
 }
 
+#define DEVICES 4
+
+static void make_all(ncclComm_t *comms, const char *how)
+{
+    ncclUniqueId id;
+    if (strcmp(how, "all") == 0) {
+        NCCL(ncclCommInitAll(comms, size, NULL));
+        return;
+    }
+    NCCL(ncclGetUniqueId(&id));
+    NCCL(ncclGroupStart());
+    for (int i = 0; i < size; i++) {
+        if (cudaSetDevice(i) != cudaSuccess)
+            exit(1);
+        NCCL(ncclCommInitRank(&comms[i], size, id, i));
+    }
+    NCCL(ncclGroupEnd());
+}
+
+static int many_devices(const char *how)
+{
+    ncclComm_t comms[DEVICES];
+    cudaStream_t streams[DEVICES];
+    size = size < DEVICES ? size : DEVICES;
+    make_all(comms, how);
+    for (int i = 0; i < size; i++)
+        if (cudaSetDevice(i) != cudaSuccess || cudaStreamCreate(&streams[i]) != cudaSuccess)
+            return 1;
+    for (int round = 0; round < 3; round++) {
+        NCCL(ncclGroupStart());
+        for (int i = 0; i < size; i++) {
+            int *data = memory + i * SLOT_WORDS;
+            for (int k = 0; k < 100; k++)
+                data[k] = (i + 1) * (k + round);
+            NCCL(ncclAllReduce(data, data, 100, ncclInt32, ncclSum, comms[i], streams[i]));
+        }
+        NCCL(ncclGroupEnd());
+        for (int i = 0; i < size; i++)
+            if (cudaStreamSynchronize(streams[i]) != cudaSuccess)
+                return 1;
+        for (int i = 0; i < size; i++)
+            for (int k = 0; k < 100; k++)
+                if (memory[i * SLOT_WORDS + k] != size * (size + 1) / 2 * (k + round))
+                    return 1;
+    }
+    for (int i = 0; i < size; i++)
+        NCCL(ncclCommDestroy(comms[i]));
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
-    if (argc < 4)
+    if (argc < 3)
         return 2;
     rank = atoi(argv[1]);
     size = atoi(argv[2]);
     memory = calloc((size_t)SLOTS * SLOT_WORDS, sizeof *memory);
     ncclComm_t world;
     cudaStream_t stream;
-    if (!memory || cudaStreamCreate(&stream) != cudaSuccess)
+    if (!memory)
+        return 1;
+    if (argc == 3)
+        return many_devices(argv[1]);
+    if (cudaStreamCreate(&stream) != cudaSuccess)
         return 1;
     NCCL(ncclCommInitRank(&world, size, exchange_id(argv[3]), rank));
     NCCL(ncclAllReduce(floats(0), memory, 1000, ncclFloat32, ncclSum, world, stream));

@@ -136,6 +136,19 @@ def check_alone(build, folder):
     assert [n for n in numbers[0] if n[0] == 3] == numbers[1], numbers
 
 
+def check_many_devices(build, folder):
+    """Three communicator handles of one process are three members of one communicator."""
+    rows = query(build, folder, """SELECT k.name AS kind, g.member, e.seq, c.id AS comm, c.size
+FROM events e JOIN signatures g ON g.id = e.signature_id JOIN enum_kind k ON k.id = g.kind
+JOIN communicators c ON c.id = g.communicator_id WHERE g.bytes = 400""")
+    assert len({r["comm"] for r in rows}) == 1 and {r["size"] for r in rows} == {3}, rows
+    found = sorted((r["kind"], r["member"], r["seq"]) for r in rows)
+    assert found == [(kind, member, seq) for kind in ("call", "device") for member in (1, 2, 3)
+                     for seq in range(3)], found
+    timed = query(build, folder, "SELECT complete, timed FROM instances ORDER BY seq")
+    assert timed == [{"complete": 1, "timed": 1}] * 3, timed
+
+
 def main(build, program, *plugins):
     library = f"{build}/tracer/libringscope.so"
     with tempfile.TemporaryDirectory() as work:
@@ -154,6 +167,13 @@ def main(build, program, *plugins):
             folder = traced(version, LD_PRELOAD=library, NCCL_PROFILER_PLUGIN=path)
             if int(version) >= 3:  # before, NCCL tells of no kernels
                 check_traced(build, folder)
+        for how in ("all", "grouped"):
+            folder = pathlib.Path(work, how)
+            env = {k: v for k, v in os.environ.items() if not k.startswith(("RINGSCOPE", "NCCL"))}
+            subprocess.run([program, how, str(RANKS)], check=True, timeout=60,
+                           env={**env, **common, "RINGSCOPE_DIR": str(folder),
+                                "LD_PRELOAD": library})
+            check_many_devices(build, folder)
         check_alone(build, traced("alone", NCCL_PROFILER_PLUGIN=library))
         folder = traced("off", LD_PRELOAD=library, RINGSCOPE_TRACE="mpi")
         assert not folder.exists() or not list(folder.glob("*.rsc"))
