@@ -12,6 +12,7 @@
 #define STATUS_PX    24
 #define PAD_PX       14
 #define FINDINGS_MAX 6u
+#define WARNINGS_MAX 12u
 
 static void paint_head(const RsScene *s, RsPen *pen, gint width)
 {
@@ -85,6 +86,17 @@ static void paint_evidence(const RsScene *s, RsPen *pen, gdouble x, gdouble y, g
     rs_pen_paragraph(pen, RS_PEN_PLAIN, RS_INK, x, y, width, 6, remedy);
 }
 
+static void paint_warnings(const RsScene *s, RsPen *pen, gdouble x, gdouble y, gdouble width)
+{
+    g_autoptr(GPtrArray) warnings = rs_details_warnings(s);
+    if (warnings->len == 0 || s->finding >= 0 || s->selected != RS_NONE)
+        return;
+    y = heading(pen, "Warnings", x, y);
+    for (guint i = 0; i < MIN(warnings->len, WARNINGS_MAX); i++)
+        y += 6 + rs_pen_paragraph(pen, RS_PEN_PLAIN, RS_INK, x, y, width, 3,
+                                  g_ptr_array_index(warnings, i));
+}
+
 static void paint_side(const RsScene *s, RsPen *pen, gint x, gint y, gint height)
 {
     rs_pen_fill(pen, RS_PAPER_SIDE, 1, x, y, SIDE_PX, height);
@@ -95,6 +107,7 @@ static void paint_side(const RsScene *s, RsPen *pen, gint x, gint y, gint height
     gdouble at = paint_findings(s, pen, x + PAD_PX, y + PAD_PX, SIDE_PX - 2 * PAD_PX);
     at = paint_details(s, pen, x + PAD_PX, at, SIDE_PX - 2 * PAD_PX);
     paint_evidence(s, pen, x + PAD_PX, at, SIDE_PX - 2 * PAD_PX);
+    paint_warnings(s, pen, x + PAD_PX, at, SIDE_PX - 2 * PAD_PX);
     cairo_restore(pen->cr);
 }
 

@@ -360,6 +360,14 @@ void rs_scene_messages_of(const RsScene *s, guint32 event, guint *first, guint *
 
 /* ---- status ---- */
 
+static guint captured_ranks(const RsModel *m)
+{
+    guint n = 0;
+    for (guint32 i = 0; i < m->ranks->len; i++)
+        n += !rs_model_rank(m, i)->missing;
+    return n;
+}
+
 gchar *rs_scene_dup_status(const RsScene *s)
 {
     const RsModel *m = s->model;
@@ -367,8 +375,8 @@ gchar *rs_scene_dup_status(const RsScene *s)
     g_autofree gchar *length = rs_axis_dup_duration(m->duration_ns);
     g_autofree gchar *clock = rs_axis_dup_duration(m->clock_uncertainty_ns);
     g_string_append_printf(out, "%u of %d ranks on %u hosts, %s, %u events  \u00b7  ",
-                           m->ranks->len, MAX(m->world_size, (gint32)m->ranks->len), m->hosts->len,
-                           length, m->events.n);
+                           captured_ranks(m), MAX(m->world_size, (gint32)m->ranks->len),
+                           m->hosts->len, length, m->events.n);
     if (m->clock_trusted)
         g_string_append_printf(out, "clocks: %s, \u00b1%s", m->clock_method, clock);
     else

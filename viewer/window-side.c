@@ -3,7 +3,8 @@
 #include "escape.h"
 #include "window-internal.h"
 
-#define SIDE_PX 320
+#define SIDE_PX      320
+#define WARNINGS_MAX 50
 
 static GtkWidget *label_new(const gchar *text, const gchar *style)
 {
@@ -99,6 +100,18 @@ static void fill_finding(RsViewer *w, const RsFinding *f)
     attach(w, line++, "remedy", remedy);
 }
 
+/* Nothing is looked at: what to do, and why the picture is not whole. */
+static void fill_hint(RsViewer *w)
+{
+    g_autoptr(GPtrArray) warnings = rs_details_warnings(w->scene);
+    attach(w, 0, NULL, "Click a slice to see what it is, or a finding to see where it shows.");
+    for (guint i = 0; i < MIN(warnings->len, WARNINGS_MAX); i++)
+        attach(w, (gint)i + 1, "warning", g_ptr_array_index(warnings, i));
+    g_autofree gchar *more = g_strdup_printf("and %u more", warnings->len - WARNINGS_MAX);
+    if (warnings->len > WARNINGS_MAX)
+        attach(w, WARNINGS_MAX + 1, "", more);
+}
+
 void rs_window_fill_details(RsViewer *w)
 {
     RsScene *s = w->scene;
@@ -111,7 +124,7 @@ void rs_window_fill_details(RsViewer *w)
     if (all->len == 0 && s->finding >= 0)
         fill_finding(w, g_ptr_array_index(s->results->findings, (guint)s->finding));
     else if (all->len == 0)
-        attach(w, 0, NULL, "Click a slice to see what it is, or a finding to see where it shows.");
+        fill_hint(w);
     gtk_widget_show_all(w->details);
 }
 

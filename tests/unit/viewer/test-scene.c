@@ -147,6 +147,18 @@ static void a_name_with_escapes_is_harmless(void **state)
     }
 }
 
+static void status_counts_the_ranks_that_are_there(void **state)
+{
+    RsSyntheticRun spec = rs_synthetic_healthy;
+    spec.missing_rank = 2;
+    g_autoptr(RsScene) s = rs_scene_new(rs_synthetic_run(&spec), "x");
+    g_autofree gchar *text = rs_scene_dup_status(s);
+    assert_true(g_str_has_prefix(text, "3 of 4 ranks on 2 hosts, "));
+    assert_non_null(strstr(text, "incomplete"));
+    g_autoptr(GPtrArray) warnings = rs_details_warnings(s);
+    assert_true(g_str_has_prefix(g_ptr_array_index(warnings, 0), "rank 2"));
+}
+
 static void a_picture_of_thousands_of_ranks_is_written(void **state)
 {
     g_autoptr(GError) error = NULL;
@@ -177,6 +189,7 @@ int main(void)
         cmocka_unit_test(details_of_a_collective_say_who_was_last),
         cmocka_unit_test(a_message_is_known_to_all_its_events),
         cmocka_unit_test(a_name_with_escapes_is_harmless),
+        cmocka_unit_test(status_counts_the_ranks_that_are_there),
         cmocka_unit_test(a_picture_of_thousands_of_ranks_is_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
