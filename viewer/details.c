@@ -118,7 +118,6 @@ static gdouble bus_factor(guint8 coll, gdouble n)
 static void say_instance(const RsModel *m, GPtrArray *out, const RsInstance *in)
 {
     const RsComm *c = &g_array_index(m->comms, RsComm, in->comm);
-    say(out, "sequence", "%u", in->seq);
     if (in->n_present < c->n_members)
         say(out, "members seen", "%u of %u", in->n_present, c->n_members);
     if (in->mismatched)
@@ -173,6 +172,8 @@ GPtrArray *rs_details_of_event(const RsScene *s, guint32 event)
     say_place(m, out, event);
     say_times(s, out, event);
     say_signature(m, out, sig);
+    if (m->events.flags[event] & RS_FLAG_SEQ)
+        say(out, "sequence", "%u", m->events.seq[event]);
     if (s->rows.instance_of[event] != RS_NONE)
         say_instance(m, out, &g_array_index(m->instances, RsInstance, s->rows.instance_of[event]));
     say_messages(s, out, event);

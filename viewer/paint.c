@@ -121,20 +121,35 @@ static void paint_ticks(const RsScene *s, RsPen *pen)
     }
 }
 
+static void paint_step(const RsScene *s, RsPen *pen, const RsStep *step)
+{
+    gdouble from = rs_axis_px(&s->axis, step->start_ns), to = rs_axis_px(&s->axis, step->end_ns);
+    if (to < 0 || from > s->axis.width_px || to - from < STEP_MIN_PX)
+        return;
+    gdouble x = MAX(from, 0), end = MIN(to, s->axis.width_px);
+    rs_pen_fill(pen, RS_PAPER_HEAD, 1, x + RS_SCENE_GUTTER_PX, 24, end - x - 1, 14);
+    g_autofree gchar *text =
+        g_strdup_printf(end - x < STEP_NAME_PX ? "%u" : "step %u", step->number);
+    rs_pen_text(pen, RS_PEN_SMALL, RS_INK_SOFT, x + RS_SCENE_GUTTER_PX + 4, 31, end - x - 6, text);
+}
+
+/* Steps follow each other: the first that may be in view is found by search. */
 static void paint_steps(const RsScene *s, RsPen *pen)
 {
-    for (guint i = 0; i < s->model->steps->len; i++) {
-        const RsStep *step = &g_array_index(s->model->steps, RsStep, i);
-        gdouble from = rs_axis_px(&s->axis, step->start_ns),
-                to = rs_axis_px(&s->axis, step->end_ns);
-        if (to < 0 || from > s->axis.width_px || to - from < STEP_MIN_PX)
-            continue;
-        gdouble x = MAX(from, 0), end = MIN(to, s->axis.width_px);
-        rs_pen_fill(pen, RS_PAPER_HEAD, 1, x + RS_SCENE_GUTTER_PX, 24, end - x - 1, 14);
-        g_autofree gchar *text =
-            g_strdup_printf(end - x < STEP_NAME_PX ? "%u" : "step %u", step->number);
-        rs_pen_text(pen, RS_PEN_SMALL, RS_INK_SOFT, x + RS_SCENE_GUTTER_PX + 4, 31, end - x - 6,
-                    text);
+    const GArray *steps = s->model->steps;
+    guint low = 0, high = steps->len;
+    while (low < high) {
+        guint middle = low + (high - low) / 2;
+        if ((gdouble)g_array_index(steps, RsStep, middle).end_ns < s->axis.from_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (guint i = low; i < steps->len; i++) {
+        const RsStep *step = &g_array_index(steps, RsStep, i);
+        if ((gdouble)step->start_ns > rs_axis_to_ns(&s->axis))
+            break;
+        paint_step(s, pen, step);
     }
 }
 

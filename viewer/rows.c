@@ -122,6 +122,18 @@ static void find_splits(RsRows *r, gint64 *split)
     }
 }
 
+/* The call that put work on a device, and the one that completed a nonblocking collective, belong
+ * to its instance too: whoever selects them wants to know of it. */
+static void spread_instances(RsRows *r)
+{
+    const RsModel *m = r->model;
+    for (guint32 e = 0; e < m->events.n; e++) {
+        guint32 other = m->events.link[e];
+        if (r->instance_of[e] != RS_NONE && other != RS_NONE && r->instance_of[other] == RS_NONE)
+            r->instance_of[other] = r->instance_of[e];
+    }
+}
+
 /* ---- slots ---- */
 
 static void number_slots(RsRows *r, const guint32 *row_of)
@@ -210,6 +222,7 @@ void rs_rows_init(RsRows *r, const RsModel *m)
     r->track_rows[m->tracks->len] = r->rows->len;
     rs_lanes_release(&lanes);
     find_splits(r, split);
+    spread_instances(r);
     number_slots(r, row_of);
     fill_slots(r, row_of, split);
     sum_blocks(r);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ringscope-viewer --screenshot without any display: python3 test-screenshot.py VIEWER WRITE_EXPORTS
+"""ringscope-viewer --screenshot without any display: python3 test-screenshot.py VIEWER WRITE_EXPORTS TOOL
 
 Pictures are read back by ImageMagick; wrong usage and bad input end with one line and status 2.
 """
@@ -54,6 +54,14 @@ def pictures(viewer, folder):
     picture(viewer, folder / "missing.sqlite", file, "--finding", "1")
 
 
+def the_tool_hands_over(tool, folder):
+    """ringscope view finds the window beside itself, by the folders of the build."""
+    file = folder / "view.png"
+    done = call(tool, "view", "--screenshot", file, folder / "wide.sqlite")
+    assert done.returncode == 0, done.stderr
+    assert call("identify", "-format", "%wx%h", file).stdout == "1280x800"
+
+
 def refused(expected, *words):
     done = call(*words)
     assert done.returncode == 2, (words, done.returncode)
@@ -80,16 +88,17 @@ def refusals(viewer, folder):
     assert not file.exists()
 
 
-def main(viewer, write_exports):
+def main(viewer, write_exports, tool):
     folder = pathlib.Path(tempfile.mkdtemp())
     try:
         subprocess.run([write_exports, folder], check=True)
         pictures(viewer, folder)
         refusals(viewer, folder)
+        the_tool_hands_over(tool, folder)
     finally:
         shutil.rmtree(folder)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:3]))
+    sys.exit(main(*sys.argv[1:4]))

@@ -118,6 +118,24 @@ static void details_of_a_collective_say_who_was_last(void **state)
     assert_true(g_str_has_prefix(tip, "MPI_Allreduce\nrank: rank "));
 }
 
+static void a_call_to_a_device_knows_its_collective(void **state)
+{
+    RsSyntheticRun spec = rs_synthetic_healthy;
+    spec.nccl = TRUE;
+    g_autoptr(RsScene) s = rs_scene_new(rs_synthetic_run(&spec), "x");
+    guint calls = 0;
+    for (guint32 e = 0; e < s->model->events.n; e++) {
+        const RsSig *sig = rs_model_sig(s->model, e);
+        if (sig->kind != RS_KIND_CALL || sig->api != RS_API_NCCL)
+            continue;
+        g_autoptr(GPtrArray) all = rs_details_of_event(s, e);
+        assert_non_null(detail(all, "sequence"));
+        assert_non_null(detail(all, "last to arrive"));
+        calls++;
+    }
+    assert_int_equal(calls, 20 * 2 * 4);
+}
+
 static void a_message_is_known_to_all_its_events(void **state)
 {
     g_autoptr(RsScene) s = scene_new(4);
@@ -187,6 +205,7 @@ int main(void)
         cmocka_unit_test(reveal_brings_an_event_into_view),
         cmocka_unit_test(a_finding_marks_its_rank_and_shows_its_time),
         cmocka_unit_test(details_of_a_collective_say_who_was_last),
+        cmocka_unit_test(a_call_to_a_device_knows_its_collective),
         cmocka_unit_test(a_message_is_known_to_all_its_events),
         cmocka_unit_test(a_name_with_escapes_is_harmless),
         cmocka_unit_test(status_counts_the_ranks_that_are_there),
