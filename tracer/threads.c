@@ -209,6 +209,7 @@ static void drop(struct rs_thread_entry *e)
     munmap(e->thread.ring, e->map_bytes);
     if (e->path[0])
         unlink(e->path);
+    free(e->thread.scratch);
     free(e);
 }
 

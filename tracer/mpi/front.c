@@ -45,6 +45,10 @@ static void *open_back_end(void)
 {
     char path[sizeof front.folder + 64];
     const char *name = front.library.flavour == RS_MPI_OPENMPI ? "openmpi" : "mpich";
+    if (!front.folder[0]) { /* never by a search path */
+        turn_off("the tracer's own folder is not known");
+        return NULL;
+    }
     snprintf(path, sizeof path, "%slibringscope-%s.so", front.folder, name);
     void *back = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!back)
@@ -147,6 +151,6 @@ void rs_mpi_init(const char *library)
     const char *slash = strrchr(library, '/');
     size_t n = slash ? (size_t)(slash - library) + 1 : 0;
     if (n >= sizeof front.folder)
-        n = 0; /* the back end is then looked for by name alone, and not found */
+        n = 0;
     memcpy(front.folder, library, n);
 }

@@ -10,7 +10,7 @@
 
 /* ---- around a completion call ---- */
 
-struct scratch { /* rs_thread.scratch */
+struct scratch { /* rs_thread.scratch: one block, which the core frees with the thread */
     int capacity;
     uint64_t *requests;
     MPI_Status *statuses;
@@ -19,22 +19,16 @@ struct scratch { /* rs_thread.scratch */
 static struct scratch *grow(struct rs_thread *t, int n)
 {
     int saved = errno;
-    struct scratch *s = t->scratch;
-    if (!s)
-        s = t->scratch = calloc(1, sizeof *s);
-    if (s && n > s->capacity) {
-        size_t capacity = (size_t)n < 64 ? 64 : (size_t)n + (size_t)n / 2;
-        uint64_t *requests = malloc(capacity * sizeof *requests);
-        MPI_Status *statuses = malloc(capacity * sizeof *statuses);
-        if (requests && statuses) {
-            free(s->requests);
-            free(s->statuses);
-            *s = (struct scratch){(int)capacity, requests, statuses};
-        } else {
-            free(requests);
-            free(statuses);
-            s = NULL;
-        }
+    size_t capacity = n < 64 ? 64 : (size_t)n + (size_t)n / 2;
+    if (capacity > INT32_MAX)
+        capacity = INT32_MAX;
+    struct scratch *s = malloc(sizeof *s + capacity * (sizeof(uint64_t) + sizeof(MPI_Status)));
+    if (s) {
+        s->capacity = (int)capacity;
+        s->requests = (uint64_t *)(s + 1);
+        s->statuses = (MPI_Status *)(s->requests + capacity);
+        free(t->scratch);
+        t->scratch = s;
     }
     errno = saved;
     return s;
