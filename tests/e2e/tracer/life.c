@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An MPI program of one rank that ends, forks, execs, ... in the way its argument names; what must
+ * be recorded of each stands in test-life.py. Each CALLS is that many MPI_Barrier. */
+#include <fcntl.h>
+#include <mpi.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CALLS 10
+
+static void calls(void)
+{
+    for (int i = 0; i < CALLS; i++)
+        MPI_Barrier(MPI_COMM_SELF);
+}
+
+static void finalize(void)
+{
+    MPI_Finalize();
+}
+
+static volatile sig_atomic_t children_ended;
+static void child_ended(int sig)
+{
+    children_ended++;
+}
+
+static int wait_for(pid_t pid)
+{
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return status;
+}
+
+static void close_everything(void)
+{
+    calls();
+    /* Every file; Open MPI itself can't do without its sockets and pipes. */
+    struct stat st;
+    for (int fd = 3; fd < 1024; fd++)
+        if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+            close(fd);
+    /* The numbers are the program's: nothing of ours may go into its files. */
+    int own[300];
+    for (int i = 0; i < 300; i++)
+        own[i] = open("/dev/null", O_WRONLY);
+    FILE *f = fopen("own", "w+");
+    for (int i = 0; i < 20000; i++)
+        MPI_Barrier(MPI_COMM_SELF);
+    fseek(f, 0, SEEK_END);
+    printf("own file %ld, descriptors %s\n", ftell(f), own[299] > 0 ? "there" : "gone");
+    fclose(f);
+    unlink("own");
+}
+
+static void *make_calls(void *unused)
+{
+    calls();
+    return unused;
+}
+
+static void many_threads(void)
+{
+    for (int i = 0; i < 50; i++) {
+        pthread_t t;
+        pthread_create(&t, NULL, make_calls, NULL);
+        pthread_join(t, NULL);
+    }
+}
+
+static int work(const char *way, char **argv)
+{
+    if (!strcmp(way, "fork-idle")) {
+        pid_t pid = fork();
+        if (pid == 0)
+            _exit(7);
+        printf("child %d\n", WEXITSTATUS(wait_for(pid)));
+    } else if (!strcmp(way, "exec-child")) {
+        pid_t pid = fork();
+        if (pid == 0)
+            execlp("sh", "sh", "-c", "exit 5", NULL);
+        printf("child %d\n", WEXITSTATUS(wait_for(pid)));
+        printf("system %d\n", WEXITSTATUS(system("exit 6")));
+    } else if (!strcmp(way, "exec-fails")) {
+        char name[] = "nothing", *const nothing[] = {name, NULL};
+        printf("exec %d\n", execv("/no/such/program", nothing));
+    } else if (!strcmp(way, "chdir")) {
+        printf("chdir %d\n", chdir("/"));
+    } else if (!strcmp(way, "close")) {
+        close_everything();
+    } else if (!strcmp(way, "threads")) {
+        many_threads();
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *way = argc > 1 ? argv[1] : "plain";
+    struct sigaction watch = {.sa_handler = child_ended};
+    int provided;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+    if (!strcmp(way, "atexit"))
+        atexit(finalize);
+    calls();
+    work(way, argv);
+    calls();
+    printf("at the end of %s\n", way);
+    fflush(stdout);
+    if (!strcmp(way, "kill"))
+        MPI_Recv(&argc, 1, MPI_INT, 0, 77, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+    if (!strcmp(way, "_exit"))
+        _exit(3);
+    if (!strcmp(way, "quick_exit"))
+        quick_exit(4);
+    if (!strcmp(way, "abort"))
+        abort();
+    if (!strcmp(way, "exec"))
+        execl("/bin/echo", "echo", "another program", NULL);
+    if (!strcmp(way, "atexit"))
+        return 0;
+    sigaction(SIGCHLD, &watch, NULL);
+    MPI_Finalize();
+    printf("children heard of: %d\n", (int)children_ended);
+    return 0;
+}
