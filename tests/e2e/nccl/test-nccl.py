@@ -33,9 +33,12 @@ LEFT JOIN communicators c ON c.id = g.communicator_id WHERE g.api = 2"""
 def run(work, program, env):
     """The ranks' output, by rank."""
     name = pathlib.Path(work, f"id-{len(os.listdir(work))}")
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("RINGSCOPE", "NCCL"))}
+    clean = {k: v for k, v in os.environ.items()
+             if not k.startswith(("RINGSCOPE", "NCCL", "RANK", "WORLD_SIZE"))}
+    told = env.pop("TOLD", True)  # as by torchrun; else NCCL alone knows the ranks
     ranks = [subprocess.Popen([program, str(r), str(RANKS), str(name)], text=True,
-                              env={**clean, "RANK": str(r), "WORLD_SIZE": str(RANKS), **env},
+                              env={**clean, **({"RANK": str(r), "WORLD_SIZE": str(RANKS)}
+                                               if told else {}), **env},
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
              for r in range(RANKS)]
     out = [p.communicate(timeout=60) for p in ranks]
@@ -164,7 +167,8 @@ def main(build, program, *plugins):
         check_report(build, folder)
         for plugin in plugins:
             path, _, version = plugin.partition("=")
-            folder = traced(version, LD_PRELOAD=library, NCCL_PROFILER_PLUGIN=path)
+            folder = traced(version, LD_PRELOAD=library, NCCL_PROFILER_PLUGIN=path,
+                            TOLD=version != "5")
             if int(version) >= 3:  # before, NCCL tells of no kernels
                 check_traced(build, folder)
         for how in ("all", "grouped"):
