@@ -2,6 +2,7 @@
 """python3 gen PRODUCT OUTPUT FILE.api...: writes one product of the operation tables."""
 import sys
 
+import cuda_wrappers
 import mpi_front
 import mpi_wrappers
 import nccl_wrappers
@@ -13,6 +14,7 @@ PRODUCTS = {
     'numbers': table.emit_numbers,
     'nccl-wrappers': nccl_wrappers.emit_wrappers,
     'nccl-prototypes': nccl_wrappers.emit_prototypes,
+    'cuda-wrappers': cuda_wrappers.emit_wrappers,
     'mpi-stubs': mpi_front.emit_stubs,
     'mpi-names': mpi_front.emit_names,
     'mpi-wrappers': mpi_wrappers.emit_wrappers,

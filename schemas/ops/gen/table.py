@@ -3,7 +3,8 @@
 
 
 def api_of(op):
-    return 'NCCL' if op.name.startswith('nccl') else 'MPI'
+    prefixes = {'nccl': 'NCCL', 'cuda': 'CUDA'}
+    return prefixes.get(op.name[:4], 'MPI')
 
 
 def row(op):

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NCCL under the tracer: python3 test-nccl.py BUILD_ROOT PROGRAM PLUGIN=VERSION...
+"""NCCL under the tracer: python3 test-nccl.py BUILD_ROOT PROGRAM DDP PLUGIN=VERSION...
 
 Runs PROGRAM (nccl-program.c) on three ranks alone, under the tracer with each version of the
 profiler plug-in, and with the tracer as plug-in alone; compares results, and what was recorded with
-what the program is written to do.
+what the program is written to do. DDP (samples/train/nccl-ddp) trains with a slow rank, which the
+report must name by NCCL and the waits for the device alone.
 """
 import collections
 import json
 import os
 import pathlib
+import random
 import subprocess
 import sys
 import tempfile
@@ -152,7 +154,27 @@ JOIN communicators c ON c.id = g.communicator_id WHERE g.bytes = 400""")
     assert timed == [{"complete": 1, "timed": 1}] * 3, timed
 
 
-def main(build, program, *plugins):
+def check_straggler(build, work, ddp):
+    """Which rank is slow, and by how much, is drawn."""
+    slow, ms, folder = random.randrange(RANKS), random.randrange(12, 30), pathlib.Path(work, "ddp")
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("RINGSCOPE", "NCCL"))}
+    ranks = [subprocess.Popen([ddp, "--steps", "12"], stdout=subprocess.DEVNULL, env={
+        **clean, "RANK": str(r), "WORLD_SIZE": str(RANKS), "NCCL_DDP_ID": f"{work}/ddp-id",
+        "RT_FAULT": f"slow-rank:rank={slow},ms={ms}", "RINGSCOPE_RUN_ID": "ddp",
+        "RINGSCOPE_EXPORT": "none", "RINGSCOPE_DIR": str(folder),
+        "LD_PRELOAD": f"{build}/tracer/libringscope.so"}) for r in range(RANKS)]
+    assert [p.wait(timeout=60) for p in ranks] == [0] * RANKS
+    done = subprocess.run([f"{build}/analyzer/ringscope", "report", str(folder), "--format",
+                           "json"], capture_output=True, text=True, check=True)
+    findings = json.loads(done.stdout)["findings"]
+    assert [(f["kind"], f["ranks"]) for f in findings[:1]] == [("straggler", [slow])], (
+        slow, ms, findings)
+    waits = query(build, folder, "SELECT rank, COUNT(*) AS n FROM slices WHERE name = "
+                  "'cudaStreamSynchronize' GROUP BY rank ORDER BY rank")
+    assert [w["rank"] for w in waits] == [0, 1, 2] and all(w["n"] >= 12 for w in waits), waits
+
+
+def main(build, program, ddp, *plugins):
     library = f"{build}/tracer/libringscope.so"
     with tempfile.TemporaryDirectory() as work:
         plain = run(work, program, {})
@@ -165,6 +187,7 @@ def main(build, program, *plugins):
         folder = traced("newest", LD_PRELOAD=library)
         check_traced(build, folder)
         check_report(build, folder)
+        check_straggler(build, work, ddp)
         for plugin in plugins:
             path, _, version = plugin.partition("=")
             folder = traced(version, LD_PRELOAD=library, NCCL_PROFILER_PLUGIN=path,
