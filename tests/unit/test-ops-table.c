@@ -23,11 +23,16 @@ static void rs_op_table_all_rows_numbers_lie_in_their_apis_range(void **state)
     (void)state;
     for (size_t i = 0; i < rs_op_table_len; i++) {
         const struct rs_op_info *r = &rs_op_table[i];
-        if (r->api == RS_API_MPI)
-            assert_in_range(r->op, 100, 1099);
-        else
-            assert_in_range(r->op, 1100, 1399);
-        assert_int_equal(strncmp(r->name, r->api == RS_API_MPI ? "MPI_" : "nccl", 4), 0);
+        static const struct {
+            uint16_t first, last;
+            char prefix[5];
+        } apis[RS_API_COUNT] = {
+            [RS_API_MPI] = {100, 1099, "MPI_"},
+            [RS_API_NCCL] = {1100, 1399, "nccl"},
+            [RS_API_CUDA] = {1400, 1499, "cuda"},
+        };
+        assert_in_range(r->op, apis[r->api].first, apis[r->api].last);
+        assert_int_equal(strncmp(r->name, apis[r->api].prefix, 4), 0);
     }
 }
 
