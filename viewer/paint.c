@@ -197,7 +197,7 @@ static void paint_pointer(const RsScene *s, RsPen *pen)
 {
     if (s->pointer_x < RS_SCENE_GUTTER_PX)
         return;
-    gint64 tick = MAX(rs_axis_tick_ns(&s->axis, 2), 1);
+    gint64 tick = MAX(rs_axis_tick_ns(&s->axis, 1) / 2, 1); /* a digit more than a pixel tells */
     gint64 at = (gint64)rs_axis_time(&s->axis, s->pointer_x - RS_SCENE_GUTTER_PX);
     g_autofree gchar *text = rs_axis_dup_tick(&s->axis, at, tick);
     gdouble width = rs_pen_measure(pen, RS_PEN_SMALL, text) + 8;

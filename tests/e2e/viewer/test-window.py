@@ -43,6 +43,12 @@ class Screen:
         subprocess.run(["xdotool", *map(str, words)], env=self.env, check=True,
                        stdout=subprocess.DEVNULL)
 
+    def focus(self, name):
+        """There is no window manager: the window may be listed before it can have the focus."""
+        words = ["xdotool", "search", "--onlyvisible", "--name", name, "windowfocus"]
+        until(f"focus on {name}", lambda: subprocess.run(
+            words, env=self.env, check=False, capture_output=True).returncode == 0)
+
     def pixel(self, x, y):
         out = subprocess.run(["import", "-window", "root", "-crop", f"1x1+{x}+{y}", "-depth", "8",
                               "rgb:-"], env=self.env, check=True, capture_output=True).stdout
@@ -60,7 +66,7 @@ class Window:
         self.file.unlink(missing_ok=True)
         self.process = subprocess.Popen([viewer, "--state-file", self.file, run], env=screen.env)
         until("a first frame", lambda: self.state().get("frames"))
-        screen.do("search", "--sync", "--onlyvisible", "--name", "Ringscope", "windowfocus")
+        screen.focus("Ringscope")
 
     def state(self):
         """The lines of the state file: key to the words after it."""
@@ -211,7 +217,7 @@ def help_opens(w):
     dismiss(w.screen, "Keys and pointer",
             lambda: subprocess.run(named, env=w.screen.env, check=False,
                                    capture_output=True).returncode == 1)
-    w.screen.do("search", "--onlyvisible", "--name", "Ringscope", "windowfocus")
+    w.screen.focus("Ringscope")
 
 
 def drive(screen, viewer, folder):
