@@ -7,6 +7,7 @@
 #   hosts_dir I              where the files that host I wrote under $HOSTS_RUN lie
 #   hosts_down               called by the trap that hosts_up sets
 #
+# Ranks yield while they wait: the hosts share this machine's processors, which Open MPI can't know.
 # Every host sees a $HOSTS_RUN of its own, an own /dev/shm and process numbers of its own, as hosts do
 # that share no file system. Names are unique to the calling shell. Needs root, /bin/sh, iproute2.
 
@@ -86,7 +87,7 @@ hosts_mpirun() {
     "$HOSTS_AGENT" "$(hosts_name 0)" "exec mpirun.openmpi --allow-run-as-root --oversubscribe \
         -H $list -np $((HOSTS_COUNT * slots)) --mca plm_rsh_agent '$HOSTS_AGENT' \
         --mca btl tcp,vader,self --mca btl_tcp_if_include 10.77.0.0/24 \
-        --mca oob_tcp_if_include 10.77.0.0/24 $(hosts_quote "$@")"
+        --mca oob_tcp_if_include 10.77.0.0/24 --mca mpi_yield_when_idle 1 $(hosts_quote "$@")"
 }
 
 hosts_down() {

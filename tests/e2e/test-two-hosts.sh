@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Two real hosts behind a link of 200 Mbit/s, 2 ranks on each, run folders that they don't share:
+# Two real hosts behind a link of 100 Mbit/s, 2 ranks on each, run folders that they don't share:
 # after collecting and merging them the report names that link, and its bandwidth within 20 %.
 #   test-two-hosts.sh BUILD_ROOT
 set -eu
@@ -11,7 +11,7 @@ build=$(cd "$1" && pwd)
 tool=$build/analyzer/ringscope
 . "$here/hosts.sh"
 
-hosts_up 2 200mbit
+hosts_up 2 100mbit
 hosts_mpirun 2 -x LD_PRELOAD="$build/tracer/libringscope.so" -x RINGSCOPE_DIR="$HOSTS_RUN/trace" \
     "$build/samples/train/mlp" --steps 12
 for i in 0 1; do
@@ -28,7 +28,7 @@ cp "$(hosts_dir 0)"/trace/*.rsc "$(hosts_dir 1)"/trace/*.rsc "$collected"
 "$tool" merge "$collected"
 "$tool" report "$collected"
 "$tool" report "$collected/run.sqlite" --format json >"$HOSTS_WORK/report.json"
-python3 - "$HOSTS_WORK/report.json" "$(hosts_name 0)" "$(hosts_name 1)" 200e6 <<'PY'
+python3 - "$HOSTS_WORK/report.json" "$(hosts_name 0)" "$(hosts_name 1)" 100e6 <<'PY'
 import json, sys
 path, a, b, limit = sys.argv[1:]
 report = json.load(open(path))
