@@ -27,6 +27,7 @@
 
 /* One for each communicator and as long as the process: events may come after its end. */
 struct context {
+    struct context *next; /* of all: none is freed, as events may come after its end */
     struct rs_device_clock clock;
     struct rs_comm *on; /* atomic: learnt from the first wrapped call */
     uint64_t id;
@@ -295,6 +296,8 @@ enum {
     MASK_V5 = MASK_V3 | RS_PROFILE_GROUP_API | RS_PROFILE_COLL_API | RS_PROFILE_P2P_API,
 };
 
+static struct context *contexts;
+
 static int init(void **context, int *mask, int events, uint64_t id, int ranks, int rank)
 {
     int saved = errno;
@@ -307,6 +310,10 @@ static int init(void **context, int *mask, int events, uint64_t id, int ranks, i
         x->rank = rank;
         x->size = ranks;
         any_clock = &x->clock;
+        x->next = __atomic_load_n(&contexts, __ATOMIC_RELAXED);
+        while (!__atomic_compare_exchange_n(&contexts, &x->next, x, true, __ATOMIC_RELEASE,
+                                            __ATOMIC_RELAXED))
+            ;
     }
     if (context)
         *context = x;
