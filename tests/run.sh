@@ -16,8 +16,6 @@ esac
 
 tests/install-deps.sh test
 logs=
-LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp:print_suppressions=0
-export LSAN_OPTIONS
 
 # build FOLDER SUITES SETUP-OPTIONS...
 build() {
