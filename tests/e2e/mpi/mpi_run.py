@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import time
 import sys
 
 TIMEOUT_S = 120
@@ -53,6 +54,20 @@ def tool(ringscope, *words):
     if done.returncode:
         sys.exit(f'ringscope {words}: status {done.returncode}\n{done.stdout}{done.stderr}')
     return done.stdout
+
+
+def wait_until_gone(folder):
+    """Launchers return before the ranks that they kill are gone: what those had in their rings can
+    be saved only then."""
+    for capture in folder.glob('*.rsc'):
+        stat = pathlib.Path('/proc', capture.stem.rsplit('-', 1)[1], 'stat')
+        for _ in range(1000):
+            try:
+                if stat.read_text().rsplit(')', 1)[1].split()[0] in 'ZX':
+                    break
+            except (FileNotFoundError, ProcessLookupError):
+                break
+            time.sleep(0.01)
 
 
 def merge(ringscope, folder):

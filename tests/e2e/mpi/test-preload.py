@@ -61,6 +61,7 @@ def check_one_traced(flavour, program, library, ringscope, run):
 def check_abort(flavour, program, library, ringscope, run):
     """Rank 1 aborts in its third barrier's place, with what it did on record."""
     mpi_run.run(flavour, RANKS, [program, 'abort'], preload=[library], folder=run, status=ABORTED)
+    mpi_run.wait_until_gone(run)
     sqlite = mpi_run.merge(ringscope, run)
     expect('recorded of who aborted', mpi_run.recorded_calls(ringscope, sqlite)[1],
            {'MPI_Init': 1, 'MPI_Allreduce': 5, 'MPI_Barrier': 2, 'MPI_Abort': 1})
