@@ -99,7 +99,7 @@ size_t rs_meta_payload(const char **ret) RS_HIDDEN;
 
 /* writer.c, all locked */
 bool rs_writer_open(void) RS_HIDDEN;
-void rs_writer_drain(void) RS_HIDDEN;
+bool rs_writer_drain(void) RS_HIDDEN; /* whether everything recorded is in the file */
 void rs_writer_end(enum rs_end_reason reason) RS_HIDDEN;
 const char *rs_writer_path(void) RS_HIDDEN;
 void rs_writer_forget(void) RS_HIDDEN;

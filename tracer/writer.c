@@ -282,29 +282,33 @@ static bool put_events(struct rs_thread *t, uint64_t from, uint64_t to)
     return true;
 }
 
-static void drain_thread(struct rs_thread *t, uint64_t head)
+/* Whether all of it is in the file. */
+static bool drain_thread(struct rs_thread *t, uint64_t head)
 {
     uint64_t from = t->ring->tail, to;
     for (; from < head; from = to) {
         to = chunk_end(t, from, head);
         if (!put_events(t, from, to))
-            return;
+            return false;
     }
+    return true;
 }
 
-void rs_writer_drain(void)
+bool rs_writer_drain(void)
 {
     if (!rs_state.control || rs_state.fd < 0 || rs_state.off_capture[0])
-        return;
+        return false;
     for (struct rs_thread_entry *e = rs_state.threads; e; e = e->next)
         e->head_seen = __atomic_load_n(&e->thread.ring->head, __ATOMIC_ACQUIRE);
     put_meta();
     if (!put_new_defs())
-        return;
+        return false;
     put_clock();
+    bool whole = true;
     for (struct rs_thread_entry *e = rs_state.threads; e; e = e->next)
-        drain_thread(&e->thread, e->head_seen);
+        whole = drain_thread(&e->thread, e->head_seen) && whole;
     rs_threads_drop_ended();
+    return whole;
 }
 
 /* ---- the end ---- */
@@ -325,7 +329,10 @@ void rs_writer_end(enum rs_end_reason reason)
     if (!rs_state.control || rs_state.fd < 0 || rs_state.ended)
         return;
     rs_clock_anchor_locked();
-    rs_writer_drain();
+    /* A capture that lacks events, for want of room, has no end: what is missing stays in the
+     * rings, for `merge` to save. */
+    if (!rs_writer_drain())
+        return;
     struct rs_end end = {.reason = reason, .tick = rs_tick()};
     end.events = rs_state.events;
     end.dropped = rs_state.dropped;
