@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdalign.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,14 +15,22 @@
 
 #include "state.h"
 
-#define PENDING 256
+/* Of round trips in MPI_Init there are some hundred, of anchors one a second. */
+#define PENDING_MAX ((size_t)64 << 10)
 
-static union {
-    struct rs_anchor anchor;
-    struct rs_clock_probe probe;
-    uint32_t kind;
-} pending[PENDING];
-static unsigned pending_count;
+static alignas(8) char pending[PENDING_MAX]; /* anchors and probes as the CLOCK block has them */
+static size_t pending_bytes;
+static uint64_t pending_first = UINT64_MAX, pending_last; /* ticks */
+
+static void append(const void *record, size_t bytes, uint64_t tick)
+{
+    if (pending_bytes + bytes > PENDING_MAX)
+        return;
+    memcpy(pending + pending_bytes, record, bytes);
+    pending_bytes += bytes;
+    pending_first = tick < pending_first ? tick : pending_first;
+    pending_last = tick > pending_last ? tick : pending_last;
+}
 
 bool rs_clock_tsc_is_invariant(void)
 {
@@ -91,8 +100,7 @@ void rs_clock_anchor_locked(void)
     if (!rs_state.control->first_anchor.kind)
         rs_state.control->first_anchor = a;
     rs_state.control->last_anchor = a;
-    if (pending_count < PENDING)
-        pending[pending_count++].anchor = a;
+    append(&a, sizeof(a), a.tick);
 }
 
 void rs_clock_anchor_now(void)
@@ -104,32 +112,19 @@ void rs_clock_anchor_now(void)
 
 void rs_clock_probe(const struct rs_clock_probe *probe)
 {
+    struct rs_clock_probe p = *probe;
+    p.kind = RS_CLOCK_PROBE;
     rs_lock();
-    if (pending_count < PENDING) {
-        pending[pending_count].probe = *probe;
-        pending[pending_count++].probe.kind = RS_CLOCK_PROBE;
-    }
+    append(&p, sizeof(p), p.sent);
     rs_unlock();
 }
 
-size_t rs_clock_take(void *ret, size_t max, uint64_t *ret_first, uint64_t *ret_last)
+size_t rs_clock_payload(const void **ret, uint64_t *ret_first, uint64_t *ret_last)
 {
-    size_t bytes = 0;
-    *ret_first = UINT64_MAX;
-    *ret_last = 0;
-    for (unsigned i = 0; i < pending_count; i++) {
-        bool anchor = pending[i].kind == RS_CLOCK_ANCHOR;
-        size_t n = anchor ? sizeof(struct rs_anchor) : sizeof(struct rs_clock_probe);
-        uint64_t tick = anchor ? pending[i].anchor.tick : pending[i].probe.sent;
-        if (bytes + n > max)
-            break;
-        memcpy((char *)ret + bytes, &pending[i], n);
-        bytes += n;
-        *ret_first = tick < *ret_first ? tick : *ret_first;
-        *ret_last = tick > *ret_last ? tick : *ret_last;
-    }
-    pending_count = 0;
-    return bytes;
+    *ret = pending;
+    *ret_first = pending_first;
+    *ret_last = pending_last;
+    return pending_bytes;
 }
 
 /* A first estimate for people who look at a capture; the analyzer uses the anchors. */
@@ -159,5 +154,7 @@ void rs_clock_start(void)
 
 void rs_clock_forget(void)
 {
-    pending_count = 0;
+    pending_bytes = 0;
+    pending_first = UINT64_MAX;
+    pending_last = 0;
 }

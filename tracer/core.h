@@ -73,7 +73,7 @@ struct rs_thread {
         uint32_t epoch;
         struct rs_type *type;
     } redop_cache[RS_CACHE];
-    void *scratch; /* a back end's own, one block of malloc: freed with the thread */
+    void *scratch; /* a back end's own, one block of malloc: the thread frees it as it ends */
 };
 
 /* Which RINGSCOPE_TRACE parts are on. */

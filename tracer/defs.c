@@ -5,7 +5,6 @@
  * `early`: a process that never records must leave nothing.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -53,13 +52,17 @@ static bool make_space(size_t bytes)
     return true;
 }
 
-bool rs_defs_append(const void *record, size_t bytes)
+bool rs_defs_append(const void *head, size_t head_bytes, const void *rest, size_t rest_bytes)
 {
     struct rs_ring_process *c = rs_state.control;
-    if (!c || !make_space(bytes))
+    size_t whole = (head_bytes + rest_bytes + 7) & ~(size_t)7;
+    if (!c || !make_space(whole))
         return false;
-    memcpy(area() + c->defs_used, record, bytes);
-    __atomic_store_n(&c->defs_used, c->defs_used + bytes, __ATOMIC_RELEASE);
+    unsigned char *to = area() + c->defs_used; /* zeros until now */
+    memcpy(to, head, head_bytes);
+    if (rest_bytes)
+        memcpy(to + head_bytes, rest, rest_bytes);
+    __atomic_store_n(&c->defs_used, c->defs_used + whole, __ATOMIC_RELEASE);
     return true;
 }
 
@@ -73,14 +76,9 @@ static uint64_t hash_text(const char *text, size_t bytes)
 
 static bool append_string(const struct string *s)
 {
-    static unsigned char record[sizeof(struct rs_def) + 65536 + 8];
-    size_t whole = (sizeof(struct rs_def) + s->bytes + 7) & ~(size_t)7;
     struct rs_def d = {.kind = RS_DEF_STRING, .id = s->id, .text_bytes = s->bytes};
-    d.bytes = (uint32_t)whole;
-    memset(record + whole - 8, 0, 8);
-    memcpy(record, &d, sizeof(d));
-    memcpy(record + sizeof(d), s->text, s->bytes);
-    return rs_defs_append(record, whole);
+    d.bytes = (uint32_t)((sizeof(d) + s->bytes + 7) & ~(size_t)7);
+    return rs_defs_append(&d, sizeof(d), s->text, s->bytes);
 }
 
 uint32_t rs_defs_string_locked(const char *text, size_t bytes)
@@ -94,16 +92,14 @@ uint32_t rs_defs_string_locked(const char *text, size_t bytes)
     for (struct string *s = *bucket; s; s = s->next)
         if (s->hash == hash && s->bytes == bytes && memcmp(s->text, text, bytes) == 0)
             return s->id;
-    struct string *s = malloc(sizeof(*s) + bytes);
+    struct string *s = rs_memory_keep(sizeof(*s) + bytes);
     if (!s)
         return 0;
     *s = (struct string){.next = *bucket, .hash = hash, .id = string_count + 1};
     s->bytes = (uint32_t)bytes;
     memcpy(s->text, text, bytes);
-    if (!append_string(s)) {
-        free(s);
+    if (!append_string(s))
         return 0;
-    }
     string_count++;
     *bucket = s;
     return s->id;
@@ -128,7 +124,7 @@ static void define_op(uint16_t op)
     d.name = rs_defs_string_locked(info->name, strlen(info->name));
     d.klass = info->klass;
     d.api = info->api;
-    if (rs_defs_append(&d, sizeof(d)))
+    if (rs_defs_append(&d, sizeof(d), NULL, 0))
         op_defined[op / 64] |= (uint64_t)1 << (op % 64);
 }
 
@@ -146,7 +142,7 @@ void rs_defs_op(uint16_t op)
 void rs_defs_start(void)
 {
     if (inherited) {
-        rs_defs_append((unsigned char *)inherited + RS_RING_DEFS_OFFSET, inherited_bytes);
+        rs_defs_append((unsigned char *)inherited + RS_RING_DEFS_OFFSET, inherited_bytes, NULL, 0);
         munmap(inherited, RS_RING_DEFS_OFFSET + RS_DEFS_MAX);
         inherited = NULL;
     }
@@ -160,7 +156,7 @@ void rs_defs_thread(uint32_t number, uint32_t tid, const char *name)
     struct rs_def_thread d = {.def = {.kind = RS_DEF_THREAD, .bytes = sizeof(d), .id = number + 1}};
     d.tid = tid;
     d.name = rs_defs_string_locked(name, strlen(name));
-    rs_defs_append(&d, sizeof(d));
+    rs_defs_append(&d, sizeof(d), NULL, 0);
 }
 
 void rs_defs_inherit(struct rs_ring_process *parent)

@@ -45,8 +45,10 @@ static bool drain_once(uint64_t *last_anchor)
         rs_clock_anchor_locked();
         *last_anchor = now;
     }
-    if (!rs_state.ended)
+    if (!rs_state.ended) {
         rs_writer_drain();
+        rs_threads_drop_ended();
+    }
     bool wrote = rs_state.control && rs_state.control->capture_bytes != before;
     rs_unlock();
     return wrote;

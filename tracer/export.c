@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * export.c - at a clean end a process has its own capture converted, by the tool that lies beside
- * this library. The tool runs as a child that raises no signal, in silence, without this library.
+ * this library. The tool runs as a grandchild that the program does not hear of, in silence,
+ * without this library. Nothing here allocates (life.c says why).
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -34,14 +33,19 @@ static bool find_tool(char *ret, size_t size)
     return false;
 }
 
-/* The environment without what would trace the tool. Returned: free the array, not its strings. */
-static char **clean_environment(void)
+/* The environment without what would trace the tool: one mapping of `*ret_bytes` bytes, NULL where
+ * there is no memory. */
+static char **clean_environment(size_t *ret_bytes)
 {
-    size_t n = 0;
+    size_t n = 0, k = 0;
     while (environ && environ[n])
         n++;
-    char **clean = calloc(n + 1, sizeof(*clean));
-    for (size_t i = 0, k = 0; clean && i < n; i++)
+    *ret_bytes = (n + 1) * sizeof(char *);
+    char **clean =
+        mmap(NULL, *ret_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (clean == MAP_FAILED)
+        return NULL;
+    for (size_t i = 0; i < n; i++)
         if (strncmp(environ[i], "LD_PRELOAD=", 11) && strncmp(environ[i], "RINGSCOPE_", 10) &&
             strncmp(environ[i], "LD_AUDIT=", 9))
             clean[k++] = environ[i];
@@ -51,14 +55,16 @@ static char **clean_environment(void)
 struct job {
     const char *const *argv;
     char *const *envp;
+    char *stack; /* of the tool until it execs */
 };
 
-/* Shares the parent's memory until it execs; the parent waits. Calls no wrapped function. */
+/* Shares the parent's memory until it execs; the parent waits. Calls nothing that is wrapped, or
+ * where a thread can be cancelled. */
 static int become_tool(void *data)
 {
     const struct job *job = data;
     sigset_t none;
-    int null = open("/dev/null", O_RDWR);
+    int null = (int)syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR, 0);
     for (int fd = 0; null >= 0 && fd < 3; fd++)
         dup2(null, fd);
     sigemptyset(&none);
@@ -68,21 +74,36 @@ static int become_tool(void *data)
     return 127;
 }
 
-/* Signals wait meanwhile: a handler must not run in the child, which shares our memory. */
+/* Between the program and the tool: a process that execs raises SIGCHLD at its end and is found by
+ * any wait(), one that doesn't exec ends as quietly as clone was told. Shares the program's memory.
+ */
+static int wait_for_tool(void *data)
+{
+    struct job *job = data;
+    int pid = clone(become_tool, job->stack, CLONE_VM | CLONE_VFORK | SIGCHLD, job);
+    if (pid > 0)
+        syscall(SYS_wait4, pid, NULL, __WALL, NULL);
+    syscall(SYS_exit, 0);
+    return 0;
+}
+
+/* Both children run with all signals blocked: a handler of the program must not run in them. */
 static void run_tool(const char *const argv[], char *const envp[])
 {
-    struct job job = {argv, envp};
     sigset_t all, before;
-    char *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (stack == MAP_FAILED)
+    char *stacks =
+        mmap(NULL, 2 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (stacks == MAP_FAILED)
         return;
+    struct job job = {argv, envp, stacks + STACK};
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    pid_t pid = clone(become_tool, stack + STACK, CLONE_VM | CLONE_VFORK, &job);
+    pid_t pid = clone(wait_for_tool, stacks + 2 * STACK, CLONE_VM, &job);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    while (pid > 0 && waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
+    /* The child shares errno: only the result tells. */
+    while (pid > 0 && syscall(SYS_wait4, pid, NULL, __WALL, NULL) != pid && kill(pid, 0) == 0)
         ;
-    munmap(stack, STACK);
+    munmap(stacks, 2 * STACK);
 }
 
 void rs_export_capture(const char *capture)
@@ -97,8 +118,10 @@ void rs_export_capture(const char *capture)
         argv[4] = "--format";
         argv[5] = rs_env.export_chrome ? "chrome" : "sqlite";
     }
-    char **clean = clean_environment();
-    if (clean)
-        run_tool(argv, clean);
-    free(clean);
+    size_t bytes;
+    char **clean = clean_environment(&bytes);
+    if (!clean)
+        return;
+    run_tool(argv, clean);
+    munmap(clean, bytes);
 }

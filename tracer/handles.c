@@ -6,7 +6,6 @@
  * a new object: the entry's pointer changes, and the epoch grows so that threads' caches are stale.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "state.h"
@@ -58,7 +57,7 @@ static void set(struct table *t, uint32_t api, uint64_t handle, void *object)
         grow_epoch();
         return;
     }
-    e = malloc(sizeof(*e));
+    e = rs_memory_keep(sizeof(*e));
     if (!e)
         return;
     struct entry **head = &t->bucket[bucket_of(api, handle)];
@@ -82,9 +81,6 @@ static bool append_comm(const struct rs_comm *c, uint64_t handle, uint64_t paren
 {
     uint32_t members = c->members ? (uint32_t)c->size : 0;
     size_t bytes = (sizeof(struct rs_def_comm) + members * sizeof(int32_t) + 7) & ~(size_t)7;
-    unsigned char *record = calloc(1, bytes);
-    if (!record)
-        return false;
     struct rs_def_comm d = {.def = {.kind = RS_DEF_COMM, .id = c->id}};
     d.def.bytes = (uint32_t)bytes;
     d.identity = c->identity;
@@ -97,23 +93,18 @@ static bool append_comm(const struct rs_comm *c, uint64_t handle, uint64_t paren
     d.member_count = members;
     d.name = name ? rs_defs_string_locked(name, strlen(name)) : 0;
     d.device = device;
-    memcpy(record, &d, sizeof(d));
-    if (members)
-        memcpy(record + sizeof(d), c->members, members * sizeof(int32_t));
-    bool done = rs_defs_append(record, bytes);
-    free(record);
-    return done;
+    return rs_defs_append(&d, sizeof(d), c->members, members * sizeof(int32_t));
 }
 
 static struct rs_comm *new_comm(enum rs_comm_api api, uint64_t identity, int32_t rank, int32_t size,
                                 const int32_t *members)
 {
-    struct rs_comm *c = calloc(1, sizeof(*c));
+    struct rs_comm *c = rs_memory_keep(sizeof(*c));
     if (!c)
         return NULL;
     *c = (struct rs_comm){.identity = identity, .rank = rank, .size = size, .api = api};
     if (members && size > 0) {
-        c->members = malloc((size_t)size * sizeof(int32_t));
+        c->members = rs_memory_keep((size_t)size * sizeof(int32_t));
         if (c->members)
             memcpy(c->members, members, (size_t)size * sizeof(int32_t));
     }
@@ -157,13 +148,14 @@ static struct rs_type *define_type(struct table *t, uint16_t kind, uint32_t *cou
 {
     int saved = errno;
     rs_lock();
-    struct rs_type *type = rs_state.control || rs_life_start() ? malloc(sizeof(*type)) : NULL;
+    struct rs_type *type =
+        rs_state.control || rs_life_start() ? rs_memory_keep(sizeof(*type)) : NULL;
     if (type) {
         *type = (struct rs_type){.id = ++*count, .size_bytes = size};
         struct rs_def_type d = {.def = {.kind = kind, .bytes = sizeof(d), .id = type->id}};
         d.size_bytes = size;
         d.name = rs_defs_string_locked(name, strlen(name));
-        rs_defs_append(&d, sizeof(d));
+        rs_defs_append(&d, sizeof(d), NULL, 0);
         set(t, api, handle, type);
     }
     rs_unlock();

@@ -20,6 +20,8 @@
 #define EXPORT     __attribute__((visibility("default")))
 #define FIRST_DEFS ((size_t)1 << 18)
 
+#define END_WAITS_SECONDS 5
+
 struct rs_state rs_state = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .off = 1};
 const struct rs_core *rs_core;
 __thread struct rs_thread *rs_self;
@@ -29,16 +31,36 @@ __thread struct rs_thread *rs_self;
 static sigset_t mask_before;
 static int cancel_before;
 
-void rs_lock(void)
+static bool lock_until(const struct timespec *end)
 {
     sigset_t all, before;
     int cancel;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    pthread_mutex_lock(&rs_state.lock);
-    mask_before = before;
-    cancel_before = cancel;
+    int error = end ? pthread_mutex_clocklock(&rs_state.lock, CLOCK_MONOTONIC, end)
+                    : pthread_mutex_lock(&rs_state.lock);
+    if (error == 0) {
+        mask_before = before;
+        cancel_before = cancel;
+        return true;
+    }
+    pthread_setcancelstate(cancel, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return false;
+}
+
+void rs_lock(void)
+{
+    lock_until(NULL);
+}
+
+bool rs_lock_within(unsigned seconds)
+{
+    struct timespec end;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_sec += seconds;
+    return lock_until(&end);
 }
 
 void rs_unlock(void)
@@ -50,14 +72,19 @@ void rs_unlock(void)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+static char library_path[RS_RING_PATH_MAX]; /* "" unknown */
+
+static void find_library(void)
+{
+    Dl_info info;
+    if (dladdr((void *)find_library, &info) && info.dli_fname &&
+        !realpath(info.dli_fname, library_path))
+        library_path[0] = 0;
+}
+
 const char *rs_life_library(void)
 {
-    static char path[RS_RING_PATH_MAX];
-    Dl_info info;
-    if (!path[0] && dladdr((void *)rs_life_library, &info) && info.dli_fname)
-        if (!realpath(info.dli_fname, path))
-            path[0] = 0;
-    return path;
+    return library_path;
 }
 
 /* ---- the start ---- */
@@ -160,12 +187,18 @@ static void remove_rings(void)
         unlink(path);
 }
 
+/* May run in a signal handler that interrupted anything, also malloc: no step of the end, down to
+ * the export, allocates. A thread that waits for what the handler interrupted may hold the lock for
+ * ever: then the rings are left for `merge`. */
 void rs_life_end(enum rs_end_reason reason)
 {
     if (!is_own_process())
         return;
     int saved = errno;
-    rs_lock();
+    if (!rs_lock_within(END_WAITS_SECONDS)) {
+        errno = saved;
+        return;
+    }
     rs_state.off = 1; /* threads that go on record nothing more */
     bool first = !rs_state.ended && rs_state.fd >= 0;
     rs_writer_end(reason);
@@ -244,7 +277,7 @@ EXPORT void _Exit(int status)
     _exit(status);
 }
 
-/* A failed exec goes on in this image, whose capture has ended: it begins a new one. */
+/* A failed exec goes on in this image: its capture goes on behind its END. */
 static void begin_again(void)
 {
     rs_lock();
@@ -252,6 +285,8 @@ static void begin_again(void)
         int saved = errno;
         rs_state.ended = false;
         rs_state.off = 0;
+        rs_state.kill_safe = false; /* the rings have no names any more */
+        rs_meta_set_locked("kill_safe", "no: an exec failed");
         errno = saved;
     }
     rs_unlock();
@@ -368,10 +403,10 @@ __attribute__((constructor)) static void load(void)
     rs_core = &rs_state.core;
     pthread_atfork(before_fork, in_parent, in_child);
     at_quick_exit(at_quick_exit_end);
-    const char *library = rs_life_library();
-    rs_mpi_init(library);
-    rs_nccl_init(library);
-    rs_nvtx_init(library);
+    find_library();
+    rs_mpi_init(library_path);
+    rs_nccl_init(library_path);
+    rs_nvtx_init(library_path);
     errno = saved;
 }
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * memory.c - memory that is not malloc's: a handler that ends the program may have interrupted
+ * malloc, and what the core needs under its lock must not wait for that.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -40,6 +44,29 @@ void *rs_memory_map(const char *prefix, unsigned number, size_t bytes, size_t re
     p = mmap(NULL, reserve, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
              0);
     return p == MAP_FAILED ? NULL : p;
+}
+
+#define PIECE ((size_t)256 << 10)
+
+void *rs_memory_keep(size_t bytes)
+{
+    static char *piece;
+    static size_t left;
+    bytes = (bytes + 15) & ~(size_t)15;
+    if (bytes > left) {
+        size_t whole = bytes > PIECE ? bytes : PIECE;
+        char *p = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (p == MAP_FAILED)
+            return NULL;
+        if (whole - bytes <= left) /* the old piece has more room left */
+            return p;
+        piece = p;
+        left = whole;
+    }
+    void *p = piece;
+    piece += bytes;
+    left -= bytes;
+    return p;
 }
 
 bool rs_memory_grow(const char *path, size_t bytes)

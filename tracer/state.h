@@ -6,7 +6,8 @@
  * definitions; handles.c finds communicators and types; writer.c turns it all into blocks of the
  * capture; drain.c is the thread that calls the writer; life.c is load, fork, exec and exit.
  * Locking: `rs_state.lock` guards all below but what says "atomic"; nothing on a wrapped call's
- * repeated path takes it.
+ * repeated path takes it. Who holds it calls neither malloc nor free, directly or through libc: a
+ * signal handler that ends the program may have interrupted them, and the end takes this lock.
  */
 #ifndef RS_TRACER_STATE_H
 #define RS_TRACER_STATE_H
@@ -47,12 +48,15 @@ struct rs_state {
 extern struct rs_state rs_state RS_HIDDEN;
 
 void rs_lock(void) RS_HIDDEN;
+bool rs_lock_within(unsigned seconds) RS_HIDDEN; /* false: it was not to be had */
 void rs_unlock(void) RS_HIDDEN;
 
 /* memory.c. Maps `reserve` bytes of a new file "<prefix>.<number>" that has `bytes`, or anonymous
  * memory where that fails; `ret_path` is "" then. NULL where there is no memory at all. */
 void *rs_memory_map(const char *prefix, unsigned number, size_t bytes, size_t reserve,
                     char *ret_path, size_t path_size) RS_HIDDEN;
+/* Zeroed memory that is never freed; NULL where there is none. Locked. */
+void *rs_memory_keep(size_t bytes) RS_HIDDEN;
 /* Makes the file `bytes` long, so that more of its mapping may be touched. */
 bool rs_memory_grow(const char *path, size_t bytes) RS_HIDDEN;
 
@@ -66,7 +70,9 @@ void rs_threads_init(void) RS_HIDDEN;
 
 /* defs.c, all locked by the caller but rs_defs_string and rs_defs_op */
 #define RS_DEFS_MAX ((size_t)64 << 20)
-bool rs_defs_append(const void *record, size_t bytes) RS_HIDDEN;
+/* One record in two pieces; `rest` may be NULL. Padded with zeros to 8 bytes. */
+bool rs_defs_append(const void *head, size_t head_bytes, const void *rest,
+                    size_t rest_bytes) RS_HIDDEN;
 uint32_t rs_defs_string_locked(const char *text, size_t bytes) RS_HIDDEN;
 uint32_t rs_defs_string(const char *text, size_t bytes) RS_HIDDEN;
 void rs_defs_op(uint16_t op) RS_HIDDEN;
@@ -84,8 +90,9 @@ bool rs_clock_tsc_is_invariant(void) RS_HIDDEN;
 void rs_clock_start(void) RS_HIDDEN; /* locked */
 struct rs_anchor rs_clock_anchor(void) RS_HIDDEN;
 void rs_clock_probe(const struct rs_clock_probe *probe) RS_HIDDEN;
-/* Takes what is to be written: at most `max` bytes of anchors and probes. Locked. */
-size_t rs_clock_take(void *ret, size_t max, uint64_t *ret_first, uint64_t *ret_last) RS_HIDDEN;
+/* All anchors and probes that wait as one CLOCK payload, until they are forgotten; returns its
+ * bytes. Locked. */
+size_t rs_clock_payload(const void **ret, uint64_t *ret_first, uint64_t *ret_last) RS_HIDDEN;
 void rs_clock_anchor_now(void) RS_HIDDEN; /* locks */
 void rs_clock_anchor_locked(void) RS_HIDDEN;
 void rs_clock_forget(void) RS_HIDDEN;

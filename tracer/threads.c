@@ -23,6 +23,8 @@ static void thread_ended(void *entry)
 {
     struct rs_thread_entry *e = entry;
     e->thread.depth++; /* destructors after this one may still make calls: they aren't recorded */
+    free(e->thread.scratch);
+    e->thread.scratch = NULL;
     rs_lock();
     if (e->thread.ring->open.op == 0)
         e->thread.ring->open.range_depth = 0;
@@ -121,13 +123,32 @@ static bool enter_list(struct rs_thread_entry *e)
     return true;
 }
 
+/* Of threads that are gone. */
+static struct rs_thread_entry *unused;
+
+static struct rs_thread_entry *new_entry(void)
+{
+    struct rs_thread_entry *e = unused;
+    if (!e)
+        return rs_memory_keep(sizeof(*e));
+    unused = e->next;
+    *e = (struct rs_thread_entry){0};
+    return e;
+}
+
+static void free_entry(struct rs_thread_entry *e)
+{
+    e->next = unused;
+    unused = e;
+}
+
 static struct rs_thread_entry *attach_locked(void)
 {
     if (!rs_state.control && !rs_life_start())
         return NULL;
-    struct rs_thread_entry *e = calloc(1, sizeof(*e));
+    struct rs_thread_entry *e = new_entry();
     if (e && !enter_list(e)) {
-        free(e);
+        free_entry(e);
         e = NULL;
     }
     return e;
@@ -209,8 +230,7 @@ static void drop(struct rs_thread_entry *e)
     munmap(e->thread.ring, e->map_bytes);
     if (e->path[0])
         unlink(e->path);
-    free(e->thread.scratch);
-    free(e);
+    free_entry(e);
 }
 
 void rs_threads_drop_ended(void)
@@ -238,7 +258,7 @@ void rs_threads_forget(void)
         if (e->thread.ring != &no_ring)
             munmap(e->thread.ring, e->map_bytes);
         if (e != own)
-            free(e);
+            free_entry(e);
     }
     if (own) {
         own->thread.ring = &no_ring;

@@ -48,7 +48,7 @@ static void give_up(const char *why, int error)
 {
     if (!rs_state.off_capture[0])
         snprintf(rs_state.off_capture, sizeof(rs_state.off_capture), "%s: %s", why,
-                 strerror(error));
+                 strerrordesc_np(error)); /* strerror may allocate */
     rs_state.off = 1;
 }
 
@@ -235,11 +235,11 @@ static bool put_new_defs(void)
 
 static void put_clock(void)
 {
-    char records[4096];
+    const void *records;
     struct rs_block head = {.kind = RS_BLOCK_CLOCK};
-    size_t n = rs_clock_take(records, sizeof(records), &head.first_tick, &head.last_tick);
-    if (n)
-        put(&head, records, n, NULL, 0);
+    size_t n = rs_clock_payload(&records, &head.first_tick, &head.last_tick);
+    if (n && put(&head, records, n, NULL, 0))
+        rs_clock_forget();
 }
 
 /* ---- events ---- */
@@ -307,7 +307,6 @@ bool rs_writer_drain(void)
     bool whole = true;
     for (struct rs_thread_entry *e = rs_state.threads; e; e = e->next)
         whole = drain_thread(&e->thread, e->head_seen) && whole;
-    rs_threads_drop_ended();
     return whole;
 }
 

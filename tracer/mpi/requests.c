@@ -10,7 +10,7 @@
 
 /* ---- around a completion call ---- */
 
-struct scratch { /* rs_thread.scratch: one block, which the core frees with the thread */
+struct scratch { /* rs_thread.scratch: one block, which the core frees as the thread ends */
     int capacity;
     uint64_t *requests;
     MPI_Status *statuses;
