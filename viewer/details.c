@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "details.h"
 
+#include <math.h>
+
+#include "analyses/analyses.h"
 #include "escape.h"
 
 static void detail_free(gpointer data)
@@ -98,23 +101,6 @@ static void say_signature(const RsModel *m, GPtrArray *out, const RsSig *sig)
     say_peer(m, out, sig);
 }
 
-/* Bus bandwidth's factor: definitions.md section 1. */
-static gdouble bus_factor(guint8 coll, gdouble n)
-{
-    switch ((enum rs_coll)coll) {
-    case RS_COLL_ALLREDUCE:
-        return 2 * (n - 1) / n;
-    case RS_COLL_ALLGATHER:
-    case RS_COLL_REDUCE_SCATTER:
-    case RS_COLL_ALLTOALL:
-    case RS_COLL_GATHER:
-    case RS_COLL_SCATTER:
-        return (n - 1) / n;
-    default:
-        return 1;
-    }
-}
-
 static void say_instance(const RsModel *m, GPtrArray *out, const RsInstance *in)
 {
     const RsComm *c = &g_array_index(m->comms, RsComm, in->comm);
@@ -122,25 +108,33 @@ static void say_instance(const RsModel *m, GPtrArray *out, const RsInstance *in)
         say(out, "members seen", "%u of %u", in->n_present, c->n_members);
     if (in->mismatched)
         say(out, "mismatch", "ranks disagree on operation, type, count or root");
-    if (!in->timed)
+    if (!in->timed || in->last_rank == RS_NONE)
         return;
     g_autofree gchar *label = rs_model_dup_rank_label(m, in->last_rank);
     g_autofree gchar *late = rs_axis_dup_duration(in->last_arrival_ns - in->first_arrival_ns);
     say(out, "last to arrive", "%s, %s after the first", label, late);
     const RsSig *sig = &g_array_index(m->sigs, RsSig, in->sig);
     gint64 transfer = in->last_end_ns - in->last_arrival_ns;
-    if (!in->complete)
+    gdouble factor = rs_busbw_factor(sig->coll, c->n_members);
+    if (!in->complete || in->mismatched || isnan(factor))
         return;
     say_bandwidth(out, "algbw (transfer)", (gdouble)sig->bytes, transfer);
-    say_bandwidth(out, "busbw (transfer)",
-                  (gdouble)sig->bytes * bus_factor(sig->coll, MAX(c->size, 1)), transfer);
+    say_bandwidth(out, "busbw (transfer)", (gdouble)sig->bytes * factor, transfer);
+}
+
+/* Where single captures are looked at, the other side of a message has no RsRank. */
+static gchar *dup_side(const RsModel *m, guint32 rank)
+{
+    return rank == RS_NONE
+               ? g_strdup("a rank without capture")
+               : g_strdup_printf("rank %d (%s)", rs_model_rank(m, rank)->rank, host_of(m, rank));
 }
 
 static void say_message(const RsModel *m, GPtrArray *out, const RsMessage *msg)
 {
+    g_autofree gchar *src = dup_side(m, msg->src), *dst = dup_side(m, msg->dst);
     g_autofree gchar *bytes = rs_axis_dup_bytes(msg->bytes);
-    say(out, "message", "rank %d (%s) \u2192 rank %d (%s), %s", rs_model_rank(m, msg->src)->rank,
-        host_of(m, msg->src), rs_model_rank(m, msg->dst)->rank, host_of(m, msg->dst), bytes);
+    say(out, "message", "%s \u2192 %s, %s", src, dst, bytes);
     if (msg->timed && msg->end_ns > msg->both_ns)
         say(out, "", "%.3f GB/s after both had arrived",
             (gdouble)msg->bytes / (gdouble)(msg->end_ns - msg->both_ns));

@@ -75,7 +75,8 @@ void rs_scene_next_step(RsScene *scene);
 /* The next event after (backwards: before) the selected one, in order of time, whose name, tensor
  * or communicator contains `text`, whatever the case; starts again at the end. RS_NONE: none. */
 guint32 rs_scene_find(const RsScene *scene, const gchar *text, gboolean backwards);
-/* The slice beside, above or below the selected one. dx, dy: -1, 0, 1. */
+/* The slice before (dx -1) or after (dx 1) the selected one in its row; at the end that one.
+ * RS_NONE: nothing is selected. */
 guint32 rs_scene_neighbour(const RsScene *scene, gint dx);
 
 /* Messages of an event: [first, last) in scene->messages. */

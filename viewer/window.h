@@ -13,7 +13,7 @@ typedef struct {
     const gchar *const *paths;
     gint width, height;
     gdouble from_s, to_s;    /* to_s 0: all */
-    const gchar *state_file; /* NULL: none; else see state.h */
+    const gchar *state_file; /* NULL: none; else see window-internal.h */
 } RsWindowOptions;
 
 /* Opens the window, reads the run beside it, returns the exit status when it is closed. */

@@ -150,6 +150,29 @@ static void a_message_is_known_to_all_its_events(void **state)
     }
 }
 
+/* One capture of two: its send goes to a rank of which the model knows nothing. */
+static void a_message_to_a_rank_without_capture_is_told(void **state)
+{
+    RsBuilder *b = rs_builder_new();
+    const gint32 world[] = {0, 1};
+    guint32 comm = rs_builder_comm(b, 0x51, 0, RS_COMM_MPI, 2, "MPI_COMM_WORLD");
+    rs_builder_comm_members(b, comm, world, 2);
+    guint32 p = rs_builder_add_process(b, 0, "host0", 11);
+    rs_builder_process(b, p)->world_size = 2;
+    RsSig sig = rs_builder_sig_init(b, RS_KIND_CALL, "MPI_Send");
+    sig.api = RS_API_MPI;
+    sig.klass = RS_CLASS_SEND;
+    sig.comm = comm;
+    sig.peer = 1;
+    sig.count = sig.bytes = 4097;
+    rs_builder_event(b, rs_builder_add_track(b, p, "main", 11, FALSE), rs_builder_sig(b, &sig), 0,
+                     900, 0, 0, 0);
+    g_autoptr(RsScene) s = rs_scene_new(rs_builder_finish(b, RS_FINISH_NO_MISSING), "x");
+    g_autoptr(GPtrArray) all = rs_details_of_event(s, 0);
+    assert_string_equal(detail(all, "message"),
+                        "rank 0 (host0) \u2192 a rank without capture, 4.0 KiB");
+}
+
 static void a_name_with_escapes_is_harmless(void **state)
 {
     RsBuilder *b = rs_builder_new();
@@ -207,6 +230,7 @@ int main(void)
         cmocka_unit_test(details_of_a_collective_say_who_was_last),
         cmocka_unit_test(a_call_to_a_device_knows_its_collective),
         cmocka_unit_test(a_message_is_known_to_all_its_events),
+        cmocka_unit_test(a_message_to_a_rank_without_capture_is_told),
         cmocka_unit_test(a_name_with_escapes_is_harmless),
         cmocka_unit_test(status_counts_the_ranks_that_are_there),
         cmocka_unit_test(a_picture_of_thousands_of_ranks_is_written),
