@@ -2,10 +2,13 @@
 /*
  * align-domains.c - the clocks of all domains to that of the reference, the lowest rank's.
  *
- * Domains are joined one by one: over round trips where there are any, always taking the link that
- * leaves the least uncertainty; else over the ends of synchronising collectives. A domain that
- * nothing joins is placed by the wall clock, and not trusted.
+ * Domains are joined one by one: over round trips where there are any, and then also by what came
+ * before what in the run's own calls, always taking the link that leaves the least uncertainty;
+ * else over the ends of synchronising collectives. A domain that nothing joins is placed by the
+ * wall clock, and not trusted.
  */
+#include <string.h>
+
 #include "clock.h"
 #include "model-internal.h"
 
@@ -43,71 +46,182 @@ static void accept_fit(Alignment *a, guint32 domain, const RsClockFit *fit)
 
 /* ---- round trips ---- */
 
+/* All that is known of two domains, as one of them sees it. */
 typedef struct {
-    guint32 own, their; /* domains */
-    RsClockPoint point;
-} Trip;
-
-/* All round trips of two domains, as one of them sees them, in one line. */
-typedef struct {
-    guint32 own, their;
+    guint32 own, their;   /* domains */
+    RsClockBounds *trips; /* what their round trips tell */
+    RsClockBounds *all;   /* and what the run's own collectives and messages do */
+    gint64 shortest_ns;   /* half of the shortest trip: no fit is more certain */
     RsClockFit fit;
 } Link;
 
-static gint compare_trips(gconstpointer a, gconstpointer c)
+static void clear_link(gpointer data)
 {
-    const Trip *x = a, *y = c;
-    if (x->own != y->own)
-        return x->own < y->own ? -1 : 1;
-    return x->their < y->their ? -1 : x->their > y->their;
+    Link *l = data;
+    rs_clock_bounds_free(l->trips);
+    rs_clock_bounds_free(l->all);
 }
 
-/* Each trip tells both clocks: it is listed from either side, whoever began it. */
-static GArray *list_trips(const Alignment *a)
+typedef struct {
+    const Alignment *a;
+    GArray *list;   /* Link */
+    GHashTable *at; /* own * n + their: index + 1 */
+} Links;
+
+static gpointer pair_of(const Links *links, guint32 own, guint32 their)
 {
-    GArray *trips = g_array_new(FALSE, FALSE, sizeof(Trip));
-    for (guint i = 0; i < a->b->processes->len; i++) {
-        const RsProcess *p = g_ptr_array_index(a->b->processes, i);
-        guint32 d = rs_align_domain_of(a->b, i);
+    return GSIZE_TO_POINTER((gsize)own * links->a->n + their);
+}
+
+static Link *link_of(const Links *links, guint32 own, guint32 their)
+{
+    guint i = GPOINTER_TO_UINT(g_hash_table_lookup(links->at, pair_of(links, own, their)));
+    return i ? &g_array_index(links->list, Link, i - 1) : NULL;
+}
+
+static Link *make_link(Links *links, guint32 own, guint32 their)
+{
+    Link *found = link_of(links, own, their);
+    if (found)
+        return found;
+    Link link = {.own = own, .their = their, .trips = rs_clock_bounds_new()};
+    link.shortest_ns = G_MAXINT64;
+    g_array_append_val(links->list, link);
+    g_hash_table_insert(links->at, pair_of(links, own, their), GUINT_TO_POINTER(links->list->len));
+    return link_of(links, own, their);
+}
+
+/* Each trip tells both clocks, whoever began it. */
+static void add_trip(Links *links, guint32 own, const struct rs_clock_probe *t)
+{
+    guint32 their = (guint32)t->peer; /* a domain by now */
+    gint64 sent = (gint64)t->sent, received = (gint64)t->received;
+    gint64 there = (gint64)t->peer_received, back = (gint64)t->peer_sent;
+    gint64 half = MAX((received - sent) - (back - there), 0) / 2;
+    Link *l = make_link(links, own, their);
+    rs_clock_bounds_add(l->trips, sent, there, back, received);
+    l->shortest_ns = MIN(l->shortest_ns, half);
+    l = make_link(links, their, own);
+    rs_clock_bounds_add(l->trips, back, received, sent, there);
+    l->shortest_ns = MIN(l->shortest_ns, half);
+}
+
+static void add_trips(Links *links)
+{
+    const RsBuilder *b = links->a->b;
+    for (guint i = 0; i < b->processes->len; i++) {
+        const RsProcess *p = g_ptr_array_index(b->processes, i);
+        guint32 own = rs_align_domain_of(b, i);
         for (guint k = 0; k < p->probes->len; k++) {
             const struct rs_clock_probe *t = &g_array_index(p->probes, struct rs_clock_probe, k);
-            Trip trip = {d, (guint32)t->peer,
-                         rs_clock_point_of_trip((gint64)t->sent, (gint64)t->peer_received,
-                                                (gint64)t->peer_sent, (gint64)t->received)};
-            if (trip.their == d)
-                continue;
-            Trip back = {trip.their, d, trip.point};
-            back.point.own_ns = trip.point.their_ns;
-            back.point.their_ns = trip.point.own_ns;
-            g_array_append_val(trips, trip);
-            g_array_append_val(trips, back);
+            if ((guint32)t->peer != own)
+                add_trip(links, own, t);
         }
     }
-    g_array_sort(trips, compare_trips);
-    return trips;
+    for (guint i = 0; i < links->list->len; i++) {
+        Link *l = &g_array_index(links->list, Link, i);
+        l->all = rs_clock_bounds_dup(l->trips);
+    }
 }
 
-static void add_link(const Alignment *a, GArray *links, const Trip *trips, guint n)
+/* ---- what the run's own calls tell of linked domains ---- */
+
+/* Latest arrival and earliest end, of one domain or of all that are aligned. */
+typedef struct {
+    gint64 arrival, end;
+    gboolean any;
+} Extent;
+
+static void widen(Extent *x, gint64 arrival, gint64 end)
 {
-    Link link = {.own = trips->own, .their = trips->their};
-    g_autofree RsClockPoint *points = g_new(RsClockPoint, n);
-    for (guint i = 0; i < n; i++)
-        points[i] = trips[i].point;
-    if (rs_clock_fit_trips(points, n, a->from[link.own], a->to[link.own], &link.fit))
-        g_array_append_val(links, link);
+    x->arrival = x->any ? MAX(x->arrival, arrival) : arrival;
+    x->end = x->any ? MIN(x->end, end) : end;
+    x->any = TRUE;
+}
+
+static gboolean is_meeting(const RsModel *m, const RsInstance *inst)
+{
+    const RsSig *s = &g_array_index(m->sigs, RsSig, inst->sig);
+    return inst->complete && inst->timed && !inst->mismatched && s->klass == RS_CLASS_COLL &&
+           rs_coll_synchronises(s->coll);
+}
+
+static guint32 domain_of(const RsModel *m, guint32 event)
+{
+    return rs_model_rank(m, rs_model_rank_of(m, event))->domain;
+}
+
+/* Nobody has the result before all have come. `seen`: by domain, cleared here. */
+static void add_collective(Links *links, const RsInstance *inst, Extent *seen)
+{
+    const RsModel *m = links->a->b->model;
+    guint32 n = g_array_index(m->comms, RsComm, inst->comm).n_members;
+    const guint32 *members = &g_array_index(m->member_events, guint32, inst->first_member);
+    memset(seen, 0, links->a->n * sizeof *seen);
+    for (guint32 i = 0; i < n; i++)
+        widen(&seen[domain_of(m, members[i])], rs_model_arrival_ns(m, members[i]),
+              rs_model_done_ns(m, members[i]));
+    for (guint i = 0; i < links->list->len; i++) {
+        Link *l = &g_array_index(links->list, Link, i);
+        const Extent *own = &seen[l->own], *their = &seen[l->their];
+        if (own->any && their->any)
+            rs_clock_bounds_add(l->all, own->arrival, their->end, their->arrival, own->end);
+    }
+}
+
+static void add_collectives(Links *links)
+{
+    const RsModel *m = links->a->b->model;
+    g_autofree Extent *seen = g_new(Extent, links->a->n);
+    guint stride = 1 + m->instances->len / MEETINGS_MAX;
+    for (guint i = 0; i < m->instances->len; i += stride) {
+        const RsInstance *inst = &g_array_index(m->instances, RsInstance, i);
+        if (is_meeting(m, inst))
+            add_collective(links, inst, seen);
+    }
+}
+
+/* Nobody has a message before it is sent. */
+static void add_messages(Links *links)
+{
+    const RsModel *m = links->a->b->model;
+    guint stride = 1 + m->messages->len / (10 * MEETINGS_MAX);
+    for (guint i = 0; i < m->messages->len; i += stride) {
+        const RsMessage *msg = &g_array_index(m->messages, RsMessage, i);
+        if (!rs_message_is_witness(m, msg))
+            continue;
+        gint64 sent = rs_model_arrival_ns(m, msg->send), received = rs_model_done_ns(m, msg->recv);
+        guint32 from = domain_of(m, msg->send), to = domain_of(m, msg->recv);
+        Link *l = link_of(links, from, to);
+        if (l)
+            rs_clock_bounds_add(l->all, sent, received, RS_CLOCK_UNKNOWN, RS_CLOCK_UNKNOWN);
+        l = link_of(links, to, from);
+        if (l)
+            rs_clock_bounds_add(l->all, RS_CLOCK_UNKNOWN, RS_CLOCK_UNKNOWN, sent, received);
+    }
+}
+
+/* Round trips are measurements; calls were paired by us. Where they contradict, trips count. */
+static void fit_link(const Alignment *a, Link *l)
+{
+    RsClockBounds *bounds = rs_clock_bounds_agree(l->all) ? l->all : l->trips;
+    rs_clock_bounds_fit(bounds, a->from[l->own], a->to[l->own], &l->fit);
+    l->fit.uncertainty_ns = MAX(l->fit.uncertainty_ns, l->shortest_ns);
 }
 
 static GArray *make_links(const Alignment *a)
 {
-    g_autoptr(GArray) trips = list_trips(a);
-    GArray *links = g_array_new(FALSE, FALSE, sizeof(Link));
-    const Trip *t = (const Trip *)(void *)trips->data;
-    for (guint from = 0, to; from < trips->len; from = to) {
-        for (to = from + 1; to < trips->len && compare_trips(&t[from], &t[to]) == 0; to++)
-            ;
-        add_link(a, links, t + from, to - from);
+    Links links = {a, g_array_new(FALSE, FALSE, sizeof(Link)), g_hash_table_new(NULL, NULL)};
+    g_array_set_clear_func(links.list, clear_link);
+    add_trips(&links);
+    if (links.list->len) {
+        add_collectives(&links);
+        add_messages(&links);
     }
-    return links;
+    for (guint i = 0; i < links.list->len; i++)
+        fit_link(a, &g_array_index(links.list, Link, i));
+    g_hash_table_unref(links.at);
+    return links.list;
 }
 
 static void join_by_trips(Alignment *a)
@@ -135,26 +249,6 @@ static void join_by_trips(Alignment *a)
 
 /* ---- meetings ---- */
 
-static gboolean is_meeting(const RsModel *m, const RsInstance *inst)
-{
-    const RsSig *s = &g_array_index(m->sigs, RsSig, inst->sig);
-    return inst->complete && inst->timed && !inst->mismatched && s->klass == RS_CLASS_COLL &&
-           rs_coll_synchronises(s->coll);
-}
-
-/* Latest arrival and earliest end, of one domain or of all that are aligned. */
-typedef struct {
-    gint64 arrival, end;
-    gboolean any;
-} Extent;
-
-static void widen(Extent *x, gint64 arrival, gint64 end)
-{
-    x->arrival = x->any ? MAX(x->arrival, arrival) : arrival;
-    x->end = x->any ? MIN(x->end, end) : end;
-    x->any = TRUE;
-}
-
 /* Adds what one collective tells of each domain not yet aligned. `seen`: by domain, all clear. */
 static void add_meetings(const Alignment *a, const RsInstance *inst, Extent *seen,
                          GArray **meetings)
@@ -164,7 +258,7 @@ static void add_meetings(const Alignment *a, const RsInstance *inst, Extent *see
     const guint32 *members = &g_array_index(m->member_events, guint32, inst->first_member);
     Extent reference = {0};
     for (guint32 i = 0; i < n; i++) {
-        guint32 d = rs_model_rank(m, rs_model_rank_of(m, members[i]))->domain;
+        guint32 d = domain_of(m, members[i]);
         gint64 arrival = rs_model_arrival_ns(m, members[i]), end = rs_model_done_ns(m, members[i]);
         const RsClockFit *f = &a->to_reference[d];
         if (a->aligned[d])
@@ -173,7 +267,7 @@ static void add_meetings(const Alignment *a, const RsInstance *inst, Extent *see
             widen(&seen[d], arrival, end);
     }
     for (guint32 i = 0; i < n; i++) {
-        guint32 d = rs_model_rank(m, rs_model_rank_of(m, members[i]))->domain;
+        guint32 d = domain_of(m, members[i]);
         RsClockMeeting t = {seen[d].arrival, seen[d].end, reference.arrival, reference.end};
         if (seen[d].any && reference.any)
             g_array_append_val(meetings[d], t);

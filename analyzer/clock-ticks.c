@@ -6,8 +6,9 @@
 
 #include "clock.h"
 
-#define BUCKET_NS      10000000    /* anchors nearer than this: the sharpest speaks for them */
-#define TRUST_SLOPE_NS 1000000000  /* a line this long tells the rate better than the calibration  \
+#define BUCKET_NS 10000000 /* anchors nearer than this: the sharpest speaks for them */
+#define TRUST_SLOPE_NS                                                                             \
+    1000000000                     /* a line this long tells the rate better than the calibration  \
                                     */
 #define TIME_MAX ((gint64)1 << 58) /* sums of a few such never overflow */
 

@@ -49,23 +49,35 @@ gint64 rs_clock_fit_apply(const RsClockFit *fit, gint64 own_ns);
 /* `outer` after `inner`, as one. */
 RsClockFit rs_clock_fit_chain(const RsClockFit *outer, const RsClockFit *inner);
 
-/* Both clocks at one moment, which is known to `uncertainty_ns`. */
-typedef struct {
-    gint64 own_ns, their_ns;
-    gint64 uncertainty_ns;
-} RsClockPoint;
+/*
+ * What is known of a clock against another: moments of which one came before the other. A round
+ * trip gives two, so does a collective that nobody leaves before all have come, a message gives
+ * one.
+ */
+typedef struct _RsClockBounds RsClockBounds;
 
-/* The moment of a round trip, from its four stamps: uncertain by half of what the two ways took. */
-RsClockPoint rs_clock_point_of_trip(gint64 sent, gint64 their_received, gint64 their_sent,
-                                    gint64 received);
+RsClockBounds *rs_clock_bounds_new(void);
+RsClockBounds *rs_clock_bounds_dup(const RsClockBounds *bounds);
+void rs_clock_bounds_free(RsClockBounds *bounds);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(RsClockBounds, rs_clock_bounds_free)
+
+/* `own_before` (on this clock) came before `their_after` (on the other), `their_before` before
+ * `own_after`; a pair of which one is RS_CLOCK_UNKNOWN tells nothing. */
+#define RS_CLOCK_UNKNOWN G_MININT64
+void rs_clock_bounds_add(RsClockBounds *bounds, gint64 own_before_ns, gint64 their_after_ns,
+                         gint64 their_before_ns, gint64 own_after_ns);
+
+/* FALSE where no line of a clock's possible drift satisfies them all. */
+gboolean rs_clock_bounds_agree(const RsClockBounds *bounds);
 
 /*
- * From round trips: the shortest of each cluster in time counts; with two clusters or more, drift
- * too. [from_ns, to_ns] is what the fit will be used for: away from the clusters it is less
- * certain. FALSE without a point. Reorders `points`.
+ * The line in the middle of all that are possible; its uncertainty reaches the outermost of them
+ * anywhere in [from_ns, to_ns] (own clock). Where drift can't be told it is taken to be 100 ppm at
+ * most. Bounds that contradict each other are widened by as much. FALSE without a bound of either
+ * side. Changes `bounds`.
  */
-gboolean rs_clock_fit_trips(RsClockPoint *points, guint n, gint64 from_ns, gint64 to_ns,
-                            RsClockFit *ret_fit);
+gboolean rs_clock_bounds_fit(RsClockBounds *bounds, gint64 from_ns, gint64 to_ns,
+                             RsClockFit *ret_fit);
 
 /* A synchronising collective as two clocks saw it: nobody has the result before all have come. */
 typedef struct {

@@ -202,6 +202,13 @@ static gboolean side_ended(const RsModel *m, guint32 event, gboolean receiver)
            m->events.link[event] != RS_NONE;
 }
 
+gboolean rs_message_is_witness(const RsModel *m, const RsMessage *msg)
+{
+    return msg->send != RS_NONE && msg->recv != RS_NONE &&
+           rs_model_sig(m, msg->send)->api == RS_API_MPI && side_ended(m, msg->recv, TRUE) &&
+           rs_model_rank(m, msg->src)->dropped + rs_model_rank(m, msg->dst)->dropped == 0;
+}
+
 static void time_message(const RsModel *m, RsMessage *msg, const guint32 *device)
 {
     guint32 send = msg->send, recv = msg->recv;

@@ -91,6 +91,8 @@ void rs_collectives_pair(RsBuilder *b);
 void rs_collectives_time(RsBuilder *b);
 void rs_messages_pair(RsBuilder *b);
 void rs_messages_time(RsBuilder *b);
+/* Whether its two calls surely belong together, and say when it was sent and when it was there. */
+gboolean rs_message_is_witness(const RsModel *m, const RsMessage *msg);
 void rs_rendezvous_find(RsBuilder *b);
 void rs_steps_find(RsBuilder *b);
 

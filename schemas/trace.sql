@@ -46,7 +46,7 @@ CREATE TABLE hosts (
 CREATE TABLE clock_domains (
     id INTEGER PRIMARY KEY,
     name_id INTEGER NOT NULL REFERENCES strings,
-    offset_ns INTEGER NOT NULL,            -- added to its time at the run's start
+    offset_ns INTEGER NOT NULL,            -- added to its time at its first event
     drift_ppm REAL NOT NULL,
     uncertainty_ns INTEGER NOT NULL        -- 0 for the reference
 );

@@ -51,18 +51,15 @@ static uint64_t nanoseconds(clockid_t clock)
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* RINGSCOPE_TEST_CLOCK=OFFSET_NS[,DRIFT_PPM]: this process's clock as another machine's would be.
- */
+/* RINGSCOPE_TEST_CLOCK=OFFSET_NS[,DRIFT_PPM]: this process's clock as another machine's would be,
+ * drifting since the monotonic clock stood at 0: so it is the same in all processes. */
 static void shift(struct rs_anchor *a)
 {
 #ifdef RS_TEST_CLOCK
-    static uint64_t origin;
     double offset = 0, drift = 0;
     if (sscanf(rs_env.test_clock, "%lf,%lf", &offset, &drift) < 1)
         return;
-    if (!origin)
-        origin = a->monotonic_ns;
-    int64_t add = (int64_t)(offset + (double)(a->monotonic_ns - origin) * drift * 1e-6);
+    int64_t add = (int64_t)(offset + (double)a->monotonic_ns * drift * 1e-6);
     a->monotonic_ns += (uint64_t)add;
     a->realtime_ns += (uint64_t)add;
 #else

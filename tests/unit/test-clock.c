@@ -115,56 +115,119 @@ static gint64 other(gint64 own, gint64 offset, gdouble ppm)
 }
 
 /* A trip that leaves at `own`, with unequal ways; served in 700 ns. */
-static RsClockPoint trip(gint64 own, gint64 out_ns, gint64 back_ns, gint64 offset, gdouble ppm)
+static void add_trip(RsClockBounds *b, gint64 own, gint64 out_ns, gint64 back_ns, gint64 offset,
+                     gdouble ppm)
 {
     gint64 there = own + out_ns, leaves = there + 700;
-    return rs_clock_point_of_trip(own, other(there, offset, ppm), other(leaves, offset, ppm),
-                                  leaves + back_ns);
+    rs_clock_bounds_add(b, own, other(there, offset, ppm), other(leaves, offset, ppm),
+                        leaves + back_ns);
+}
+
+/* The other clock is where the fit says, to its uncertainty, all along. */
+static void check_fit(const RsClockFit *f, gint64 from, gint64 to, gint64 offset, gdouble ppm)
+{
+    for (guint i = 0; i <= 100; i++) {
+        gint64 t = from + (to - from) / 100 * i;
+        gint64 off = llabs(rs_clock_fit_apply(f, t) - other(t, offset, ppm));
+        if (off > f->uncertainty_ns)
+            print_error("off by %" G_GINT64_FORMAT " of %" G_GINT64_FORMAT " ns, %g ppm\n", off,
+                        f->uncertainty_ns, ppm);
+        assert_true(off <= f->uncertainty_ns);
+    }
 }
 
 static void trips_recover_planted_offset_and_drift(void **state)
 {
     const gint64 offset = -123456789012;
     const gdouble ppm = 38.5;
-    RsClockPoint p[200];
+    g_autoptr(RsClockBounds) b = rs_clock_bounds_new();
     for (guint i = 0; i < 200; i++) {
         gint64 at = (i < 100 ? 1000000000 : 601000000000) + 50000 * (i % 100);
-        p[i] = trip(at, 15000 + draw(400000), 15000 + draw(400000), offset, ppm);
+        add_trip(b, at, 15000 + draw(400000), 15000 + draw(400000), offset, ppm);
     }
-    p[17] = trip(1000900000, 14000, 16000, offset, ppm); /* the short ones tell best */
-    p[130] = trip(601001000000, 16500, 14500, offset, ppm);
+    add_trip(b, 1000900000, 14000, 16000, offset, ppm); /* the short ones tell best */
+    add_trip(b, 601001000000, 16500, 14500, offset, ppm);
     RsClockFit f;
-    assert_true(rs_clock_fit_trips(p, 200, 0, 602000000000, &f));
+    assert_true(rs_clock_bounds_fit(b, 0, 602000000000, &f));
     assert_in_range((gint64)(f.drift * 1e12) - 38500000 + 10000, 0, 20000);
-    for (gint64 t = 0; t <= 602000000000; t += 7000000000) {
-        gint64 off = rs_clock_fit_apply(&f, t) - other(t, offset, ppm);
-        assert_true(llabs(off) <= f.uncertainty_ns);
-        assert_true(llabs(off) < 2000);
+    check_fit(&f, 0, 602000000000, offset, ppm);
+    assert_true(f.uncertainty_ns < 16000); /* half the round trip */
+}
+
+/* Two exchanges of a few trips in a short run, ways as unequal as they come. */
+static void trips_of_a_short_run_never_promise_too_much(void **state)
+{
+    guint64 widest = 0;
+    for (guint round = 0; round < 2000; round++) {
+        gint64 offset = 30 * draw(10000000) - 150000000, length = 1000000 * (1 + draw(400));
+        gdouble ppm = (gdouble)draw(180) - 90;
+        g_autoptr(RsClockBounds) b = rs_clock_bounds_new();
+        for (guint i = 0; i < 8; i++)
+            add_trip(b, 30000000 + (i < 4 ? 0 : length) + i % 4 * 40000, 2000 + draw(3000),
+                     2000 + draw(20000), offset, ppm);
+        RsClockFit f;
+        assert_true(rs_clock_bounds_fit(b, 0, length + 60000000, &f));
+        check_fit(&f, 0, length + 60000000, offset, ppm);
+        widest = MAX(widest, (guint64)f.uncertainty_ns);
     }
-    assert_true(f.uncertainty_ns >= 15000 && f.uncertainty_ns < 17000); /* half the round trip */
+    assert_in_range(widest, 3000, 40000);
 }
 
 static void trips_at_one_moment_tell_no_drift_and_grow_uncertain(void **state)
 {
-    RsClockPoint p[3];
+    g_autoptr(RsClockBounds) b = rs_clock_bounds_new();
     for (guint i = 0; i < 3; i++)
-        p[i] = trip(1000000 * (i + 1), 10000 + 1000 * i, 10000, 5000000, 0);
+        add_trip(b, 1000000 * (i + 1), 10000 + 1000 * i, 10000, 5000000, 0);
     RsClockFit f;
-    assert_true(rs_clock_fit_trips(p, 3, 0, 100000000000, &f));
-    assert_true(f.drift == 0);
-    assert_in_range(rs_clock_fit_apply(&f, 50000) - 5050000 + 10, 0, 20);
-    assert_in_range(f.uncertainty_ns, 1000000, 1020000); /* 10 ppm of 100 s, and the trip */
+    assert_true(rs_clock_bounds_fit(b, 0, 100000000000, &f));
+    assert_in_range(f.uncertainty_ns, 10000000, 10020000); /* 100 ppm of 100 s, and the trip */
+    check_fit(&f, 0, 100000000000, 5000000, 0);
+}
+
+/* Trips at the start only; then collectives and messages go on for ten minutes. */
+static void what_came_first_tells_drift_where_no_trip_does(void **state)
+{
+    const gint64 offset = 77000000, end = 600000000000;
+    const gdouble ppm = -63;
+    g_autoptr(RsClockBounds) b = rs_clock_bounds_new();
+    add_trip(b, 1000000, 9000, 14000, offset, ppm);
+    for (gint64 t = 100000000; t < end; t += 50000000) {
+        gint64 late = draw(30000000), ends = t + late + 100000 + draw(400000);
+        rs_clock_bounds_add(b, t, other(ends, offset, ppm), other(t + late, offset, ppm), ends);
+        rs_clock_bounds_add(b, RS_CLOCK_UNKNOWN, RS_CLOCK_UNKNOWN, other(ends, offset, ppm),
+                            ends + 50000 + draw(20000000));
+    }
+    RsClockFit f;
+    assert_true(rs_clock_bounds_agree(b));
+    assert_true(rs_clock_bounds_fit(b, 0, end, &f));
+    check_fit(&f, 0, end, offset, ppm);
+    assert_true(f.uncertainty_ns < 10000000); /* 100 ppm of 600 s would be 60 ms */
 }
 
 static void trips_that_contradict_each_other_widen_the_fit(void **state)
 {
-    /* 3 ms apart within a second: no clock drifts so; one of them lies. */
-    RsClockPoint p[2] = {trip(0, 10000, 10000, 0, 0), trip(1000000000, 12000, 12000, 3000000, 0)};
+    /* 3 ms apart within a second: no clock drifts so; it was set in between. */
+    g_autoptr(RsClockBounds) b = rs_clock_bounds_new();
     RsClockFit f;
-    assert_true(rs_clock_fit_trips(p, 2, 0, 1000000000, &f));
-    assert_true(f.drift == 0);
-    assert_true(f.uncertainty_ns > 2900000);
-    assert_false(rs_clock_fit_trips(p, 0, 0, 1, &f));
+    assert_false(rs_clock_bounds_fit(b, 0, 1, &f));
+    add_trip(b, 0, 10000, 10000, 0, 0);
+    assert_true(rs_clock_bounds_agree(b));
+    add_trip(b, 1000000000, 12000, 12000, 3000000, 0);
+    assert_false(rs_clock_bounds_agree(b));
+    assert_true(rs_clock_bounds_fit(b, 0, 1000000000, &f));
+    assert_true(llabs(rs_clock_fit_apply(&f, 0)) <= f.uncertainty_ns);
+    assert_true(llabs(rs_clock_fit_apply(&f, 1000000000) - 1003000000) <= f.uncertainty_ns);
+    assert_in_range(f.uncertainty_ns, 1500000, 6000000);
+}
+
+static void bounds_of_one_side_tell_no_offset(void **state)
+{
+    g_autoptr(RsClockBounds) b = rs_clock_bounds_new();
+    RsClockFit f;
+    for (guint i = 0; i < 5000; i++)
+        rs_clock_bounds_add(b, 1000 * i, 5000000 + 1000 * i, RS_CLOCK_UNKNOWN, RS_CLOCK_UNKNOWN);
+    assert_true(rs_clock_bounds_agree(b));
+    assert_false(rs_clock_bounds_fit(b, 0, 1000000, &f));
 }
 
 static void chain_of_fits_equals_one_after_the_other(void **state)
@@ -230,6 +293,9 @@ int main(void)
         cmocka_unit_test(tick_map_without_anchors_counts_from_its_origin),
         cmocka_unit_test(trips_recover_planted_offset_and_drift),
         cmocka_unit_test(trips_at_one_moment_tell_no_drift_and_grow_uncertain),
+        cmocka_unit_test(trips_of_a_short_run_never_promise_too_much),
+        cmocka_unit_test(what_came_first_tells_drift_where_no_trip_does),
+        cmocka_unit_test(bounds_of_one_side_tell_no_offset),
         cmocka_unit_test(trips_that_contradict_each_other_widen_the_fit),
         cmocka_unit_test(chain_of_fits_equals_one_after_the_other),
         cmocka_unit_test(meetings_recover_planted_offset_and_drift),

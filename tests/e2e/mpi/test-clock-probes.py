@@ -38,21 +38,33 @@ def start_script(clocks):
     return START % '\n'.join(cases)
 
 
-def check_domains(ringscope, sqlite, clocks, elapsed_s):
-    [[method, trusted]] = query(ringscope, sqlite, 'SELECT clock_method, clock_trusted FROM run')
+def planted_offset(clock, true_ns):
+    """What has to be added to the planted clock when the right one stands at true_ns."""
+    offset, drift_ppm = clock
+    return -(offset + true_ns * drift_ppm * 1e-6)
+
+
+def check_domains(ringscope, sqlite, clocks):
+    [[method, trusted, base]] = query(
+        ringscope, sqlite, 'SELECT clock_method, clock_trusted, base_unix_ns FROM run')
     if 'round trips' not in method or trusted != '1':
         sys.exit(f'the clocks were aligned by {method}, trusted: {trusted}')
+    zero_ns = int(base) - (time.time_ns() - time.monotonic_ns())  # the right clock's at 0 of the axis
     rows = query(ringscope, sqlite, """
-        SELECT r.rank, d.offset_ns, d.uncertainty_ns FROM ranks r
-        JOIN clock_domains d ON d.id = r.domain_id ORDER BY r.rank""")
-    for rank, offset, uncertainty in (map(int, row) for row in rows):
-        planted, drift_ppm = clocks[rank]
-        # A clock drifts from its own process's first moment on; its offset is that at the run's start.
-        drifted = int(abs(drift_ppm) * 1000 * elapsed_s)
-        off_by = abs(offset + planted)
-        print(f'rank {rank}: clock off by {planted} ns, found within {off_by} of {uncertainty} ns')
-        if off_by > uncertainty + drifted or (planted and not 0 < uncertainty < 10_000_000):
-            sys.exit(f'offset {offset} ns, uncertainty {uncertainty} ns')
+        SELECT r.rank, d.offset_ns, d.drift_ppm, d.uncertainty_ns,
+               MIN(r.first_ns) OVER (PARTITION BY d.id), MAX(r.last_ns) OVER (PARTITION BY d.id)
+        FROM ranks r JOIN clock_domains d ON d.id = r.domain_id ORDER BY r.rank""")
+    for rank, offset, drift_ppm, uncertainty, first, last in (map(float, row) for row in rows):
+        clock = clocks[int(rank)]
+        at_first = offset - planted_offset(clock, zero_ns + first)
+        at_last = offset + drift_ppm * 1e-6 * (last - first) - planted_offset(clock, zero_ns + last)
+        print(f'rank {rank:.0f}: clock off by {clock[0]} ns and {clock[1]} ppm, found within '
+              f'{at_first:.0f} ns at its first event and {at_last:.0f} at its last, of '
+              f'{uncertainty:.0f} ns in {(last - first) / 1e6:.1f} ms')
+        if max(abs(at_first), abs(at_last)) > uncertainty:
+            sys.exit('the clock is less certain than it says')
+        if clock != (0, 0) and not 0 < uncertainty < 10_000_000:
+            sys.exit(f'uncertainty {uncertainty} ns')
     [[domains]] = query(ringscope, sqlite, 'SELECT count(*) FROM clock_domains')
     expect('clock domains', domains, '3')
 
@@ -64,11 +76,9 @@ def main(flavour, program, library, ringscope):
     clocks = draw_clocks(seed)
     with tempfile.TemporaryDirectory() as name:
         run = pathlib.Path(name) / 'run'
-        began = time.monotonic()
         mpi_run.run(flavour, RANKS, ['sh', '-c', start_script(clocks), pathlib.Path(program).resolve()],
                     preload=[library], folder=run)
-        elapsed_s = time.monotonic() - began
-        check_domains(ringscope, mpi_run.merge(ringscope, run), clocks, elapsed_s)
+        check_domains(ringscope, mpi_run.merge(ringscope, run), clocks)
 
 
 if __name__ == '__main__':
