@@ -26,6 +26,7 @@
 #include "ops.h"
 #include "ring.h"
 #include "rsc.h"
+#include "settings.h"
 
 #define RS_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define RS_UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -76,17 +77,6 @@ struct rs_thread {
     void *scratch; /* a back end's own, one block of malloc: the thread frees it as it ends */
 };
 
-/* Which RINGSCOPE_TRACE parts are on. */
-enum rs_part {
-    RS_PART_NCCL = 1,
-    RS_PART_MPI = 2,
-    RS_PART_NVTX = 4,
-    RS_PART_CUDA = 8,
-    RS_PART_GLOO = 16,
-    RS_PART_IO = 32,
-    RS_PART_COUNTERS = 64
-};
-
 /* The slow functions, and what changes at run time. One table, made by core.c. */
 struct rs_core {
     uint32_t abi;               /* sizeof(struct rs_core) */
@@ -96,6 +86,7 @@ struct rs_core {
     volatile uint32_t *started; /* nonzero: a call of a traced API has made this process a capture;
                                    what records beside such calls (NVTX, I/O) waits for it */
     bool use_tsc;
+    bool rank_told; /* RINGSCOPE_RANK or the launcher says which rank this process is */
 
     /* The calling thread's state, made at first sight; NULL where recording is off. */
     struct rs_thread *(*thread)(void);

@@ -2,68 +2,157 @@
 /*
  * env.c - the environment of a traced process: one table of RINGSCOPE_*, and what launchers tell.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "env-table.h"
+#include "settings.h"
 #include "state.h"
+
+#define PATH_LONGEST (RS_RING_PATH_MAX / 2 - 1)
+#define TEXT_LONGEST 200 /* host and run id are parts of file names */
 
 struct rs_env rs_env;
 
-const struct rs_env_row rs_env_table[] = {
-    {"RINGSCOPE_DIR", "path", "ringscope-<program>-<run id>",
-     "the run folder; need not be shared between hosts"},
-    {"RINGSCOPE_TRACE", "list", "nccl,mpi,nvtx", "what to record"},
-    {"RINGSCOPE_EXPORT", "list", "chrome,sqlite",
-     "what each process makes of its capture at a clean end, or none"},
-    {"RINGSCOPE_RUN_ID", "text", "from the launcher",
-     "equal on all ranks of a run, different between runs"},
-    {"RINGSCOPE_RANK", "number", "from the launcher, MPI or NCCL", "this process's rank"},
-    {"RINGSCOPE_HOST", "text", "the host's name", "the host this rank counts as being on"},
-    {"RINGSCOPE_VERBOSE", "number", "0", "1: one line on stderr where the capture is made"},
-#ifdef RS_TEST_CLOCK
-    {"RINGSCOPE_TEST_CLOCK", "ns[,ppm]", "none", "test builds: this clock's offset and drift"},
-#endif
-    {NULL, NULL, NULL, NULL},
+static const struct {
+    const char *name, *words, *fallback;
+    enum rs_setting_type type;
+} settings[] = {
+#define ROW(name, type, words, fallback, help)                                                     \
+    {RS_SETTING_PREFIX #name, words, fallback, RS_SETTING_##type},
+    RS_SETTINGS(ROW) RS_SETTINGS_OF_TESTS(ROW)
+#undef ROW
 };
 
-/* Launchers' variables, the first that is set counts. */
-static const char *const rank_names[] = {"RINGSCOPE_RANK",
-                                         "OMPI_COMM_WORLD_RANK",
-                                         "PMIX_RANK",
-                                         "PMI_RANK",
-                                         "SLURM_PROCID",
-                                         "RANK",
-                                         NULL};
+/* ---- settings ---- */
+
+/* What is wrong with a setting, for the capture's META: name, NUL, text, NUL. */
+__attribute__((format(printf, 3, 4))) static void note(const char *name, size_t name_bytes,
+                                                       const char *format, ...)
+{
+    char text[400];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    size_t bytes = n < (int)sizeof(text) ? (size_t)n : sizeof(text) - 1;
+    if (n < 0 || rs_env.notes_bytes + name_bytes + bytes + 2 > sizeof(rs_env.notes))
+        return;
+    char *p = rs_env.notes + rs_env.notes_bytes;
+    memcpy(p, name, name_bytes);
+    p[name_bytes] = 0;
+    memcpy(p + name_bytes + 1, text, bytes + 1);
+    rs_env.notes_bytes += name_bytes + bytes + 2;
+}
+
+static void note_wrong(enum rs_setting i, const char *value, const char *expected)
+{
+    const char *name = settings[i].name;
+    note(name, strlen(name), "%s=%.60s%s: expected %s; the default holds (%s)", name, value,
+         strlen(value) > 60 ? "..." : "", expected, settings[i].fallback);
+}
+
+static bool check_list(enum rs_setting i, const char *value)
+{
+    const char *unknown, *name = settings[i].name;
+    size_t n;
+    uint32_t found = rs_words_find(settings[i].words, value, &unknown, &n);
+    if (unknown)
+        note(name, strlen(name), "%s=%.60s%s: unknown '%.*s'; known: %s; %s", name, value,
+             strlen(value) > 60 ? "..." : "", n < 30 ? (int)n : 30, unknown, settings[i].words,
+             found ? "the rest counts" : "the default holds");
+    return found != 0;
+}
+
+static int32_t number_in(const char *text)
+{
+    char *end;
+    long v = strtol(text, &end, 10);
+    return *end || end == text || v < 0 || v > INT32_MAX ? -1 : (int32_t)v;
+}
+
+static bool check(enum rs_setting i, const char *value)
+{
+    double offset;
+    switch (settings[i].type) {
+    case RS_SETTING_list:
+        return check_list(i, value);
+    case RS_SETTING_number:
+        if (number_in(value) >= 0)
+            return true;
+        note_wrong(i, value, "a number from 0");
+        return false;
+    case RS_SETTING_clock:
+        if (sscanf(value, "%lf", &offset) == 1)
+            return true;
+        note_wrong(i, value, "ns[,ppm]");
+        return false;
+    case RS_SETTING_path:
+        if (strlen(value) <= PATH_LONGEST)
+            return true;
+        note_wrong(i, value, "a shorter path");
+        return false;
+    case RS_SETTING_text:
+        if (strlen(value) <= TEXT_LONGEST)
+            return true;
+        note_wrong(i, value, "a shorter text");
+        return false;
+    }
+    return false;
+}
+
+/* What is not in the table: a slip of the pen would else look like the default. */
+static void note_unknown_names(void)
+{
+#define NAME(name, type, words, fallback, help) " " #name
+    static const char known[] = RS_SETTINGS(NAME) RS_SETTINGS_OF_TESTS(NAME);
+#undef NAME
+    for (char **e = environ; e && *e; e++) {
+        size_t n = strcspn(*e, "=");
+        bool found = strncmp(*e, RS_SETTING_PREFIX, strlen(RS_SETTING_PREFIX)) != 0 || n > 100;
+        for (int i = 0; i < RS_SETTING_COUNT && !found; i++)
+            found = strlen(settings[i].name) == n && memcmp(settings[i].name, *e, n) == 0;
+        if (!found)
+            note(*e, n, "%.*s: no such setting; after " RS_SETTING_PREFIX " go:%s", (int)n, *e,
+                 known);
+    }
+}
+
+/* Each setting's value, NULL where its default counts. */
+static void find_settings(const char *ret[RS_SETTING_COUNT])
+{
+    for (int i = 0; i < RS_SETTING_COUNT; i++) {
+        const char *value = getenv(settings[i].name);
+        ret[i] = value && *value && check(i, value) ? value : NULL;
+    }
+    note_unknown_names();
+}
+
+/* ---- launchers ---- */
+
+/* Launchers' variables, the first that is a number counts. */
+static const char *const rank_names[] = {
+    "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK",
+    "SLURM_PROCID",         "RANK",      NULL};
 static const char *const size_names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS",
                                          "WORLD_SIZE", NULL};
 static const char *const local_names[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
                                           "SLURM_LOCALID", "LOCAL_RANK", NULL};
 
-static const char *first_set(const char *const *names)
-{
-    for (; *names; names++) {
-        const char *value = getenv(*names);
-        if (value && *value)
-            return value;
-    }
-    return NULL;
-}
-
 static int32_t number_of(const char *const *names)
 {
-    const char *text = first_set(names);
-    char *end;
-    if (!text)
-        return -1;
-    long v = strtol(text, &end, 10);
-    return *end || end == text || v < 0 || v > INT32_MAX ? -1 : (int32_t)v;
+    for (; *names; names++) {
+        const char *text = getenv(*names);
+        int32_t v = text ? number_in(text) : -1;
+        if (v >= 0)
+            return v;
+    }
+    return -1;
 }
 
 const char *rs_env_program(void)
@@ -91,12 +180,12 @@ static void copy_id(char *ret, size_t size, const char *text)
 
 /* Hydra gives every run of one mpiexec an own PMI port or key-value space; its proxies' parent is
  * not shared between hosts, so it only serves where nothing better is there. */
-static void find_run_id(void)
+static void find_run_id(const char *given)
 {
     char text[240];
     const char *a, *b;
-    if ((a = getenv("RINGSCOPE_RUN_ID")) && *a)
-        copy_id(rs_env.run_id, sizeof(rs_env.run_id), a);
+    if (given)
+        copy_id(rs_env.run_id, sizeof(rs_env.run_id), given);
     else if ((a = getenv("PMIX_NAMESPACE")) && *a) {
         /* A job number that comes again, and a key that is drawn for each job. */
         b = getenv("OMPI_MCA_orte_precondition_transports");
@@ -124,23 +213,21 @@ static void find_run_id(void)
     }
 }
 
-static void find_host(void)
+static void find_host(const char *given)
 {
     if (gethostname(rs_env.machine, sizeof(rs_env.machine) - 1) != 0)
         snprintf(rs_env.machine, sizeof(rs_env.machine), "localhost");
-    const char *host = getenv("RINGSCOPE_HOST");
-    copy_id(rs_env.host, sizeof(rs_env.host), host && *host ? host : rs_env.machine);
+    copy_id(rs_env.host, sizeof(rs_env.host), given ? given : rs_env.machine);
     struct stat st;
     unsigned long inode = stat("/proc/self/ns/time", &st) == 0 ? (unsigned long)st.st_ino : 0;
     snprintf(rs_env.domain, sizeof(rs_env.domain), "%s/%lu%s%s", rs_env.machine, inode,
              rs_env.test_clock[0] ? "/" : "", rs_env.test_clock);
 }
 
-static void find_dir(void)
+static void find_dir(const char *dir)
 {
     char cwd[RS_RING_PATH_MAX / 2] = "/tmp", name[RS_RING_PATH_MAX / 2];
-    const char *dir = getenv("RINGSCOPE_DIR");
-    if (!dir || !*dir) {
+    if (!dir) {
         snprintf(name, sizeof(name), "ringscope-%.120s-%.200s", rs_env_program(), rs_env.run_id);
         dir = name;
     }
@@ -150,44 +237,42 @@ static void find_dir(void)
         snprintf(rs_env.dir, sizeof(rs_env.dir), "%s/%.500s", cwd, dir);
 }
 
-static bool lists(const char *list, const char *word)
+static uint32_t words_of(enum rs_setting i, const char *value)
 {
-    size_t n = strlen(word);
-    for (const char *p = list; p && *p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL)
-        if (strncmp(p, word, n) == 0 && (p[n] == ',' || p[n] == 0))
-            return true;
-    return false;
-}
-
-static void find_parts(void)
-{
-    static const struct {
-        const char *name;
-        uint32_t part;
-    } parts[] = {{"nccl", RS_PART_NCCL}, {"mpi", RS_PART_MPI}, {"nvtx", RS_PART_NVTX}};
-    const char *list = getenv("RINGSCOPE_TRACE");
-    rs_env.parts = 0;
-    for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-        if (!list || !*list || lists(list, parts[i].name))
-            rs_env.parts |= parts[i].part;
-    const char *export = getenv("RINGSCOPE_EXPORT");
-    rs_env.export_chrome = !export || lists(export, "chrome");
-    rs_env.export_sqlite = !export || lists(export, "sqlite");
+    const char *unknown;
+    size_t n;
+    return rs_words_find(settings[i].words, value ? value : settings[i].fallback, &unknown, &n);
 }
 
 void rs_env_read(void)
 {
-    const char *verbose = getenv("RINGSCOPE_VERBOSE");
-    rs_env.verbose = verbose ? atoi(verbose) : 0;
+    const char *given[RS_SETTING_COUNT];
+    find_settings(given);
+    rs_env.verbose = given[RS_SETTING_VERBOSE] ? number_in(given[RS_SETTING_VERBOSE]) : 0;
 #ifdef RS_TEST_CLOCK
-    const char *shift = getenv("RINGSCOPE_TEST_CLOCK");
+    const char *shift = given[RS_SETTING_TEST_CLOCK];
     snprintf(rs_env.test_clock, sizeof(rs_env.test_clock), "%s", shift ? shift : "");
 #endif
-    rs_env.rank = number_of(rank_names);
+    rs_env.rank =
+        given[RS_SETTING_RANK] ? number_in(given[RS_SETTING_RANK]) : number_of(rank_names);
     rs_env.world_size = number_of(size_names);
     rs_env.local_rank = number_of(local_names);
-    find_run_id();
-    find_host();
-    find_parts();
-    find_dir();
+    rs_env.parts = words_of(RS_SETTING_TRACE, given[RS_SETTING_TRACE]);
+    uint32_t kinds = words_of(RS_SETTING_EXPORT, given[RS_SETTING_EXPORT]);
+    rs_env.export_chrome = kinds & RS_EXPORT_CHROME;
+    rs_env.export_sqlite = kinds & RS_EXPORT_SQLITE;
+    find_run_id(given[RS_SETTING_RUN_ID]);
+    find_host(given[RS_SETTING_HOST]);
+    find_dir(given[RS_SETTING_DIR]);
+}
+
+void rs_env_say_notes(void)
+{
+    static bool said;
+    const char *p = rs_env.notes, *end = p + rs_env.notes_bytes;
+    for (; !said && p < end; p += strlen(p) + 1) {
+        p += strlen(p) + 1;
+        rs_say("%s", p);
+    }
+    said = true;
 }

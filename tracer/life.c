@@ -123,6 +123,8 @@ static bool map_control(void)
     if (!c)
         return false;
     rs_state.kill_safe = path[0] != 0;
+    if (!rs_state.kill_safe)
+        rs_meta_not_kill_safe_locked(errno);
     snprintf(c->prefix, sizeof(c->prefix), "%s", prefix);
     c->version = RS_RING_VERSION;
     c->pid = rs_state.pid;
@@ -374,6 +376,7 @@ static void fill_core(void)
     c->off = &rs_state.off;
     c->started = &rs_state.started;
     c->use_tsc = rs_clock_tsc_is_invariant();
+    c->rank_told = rs_env.rank >= 0;
     c->thread = rs_thread_attach;
     c->make_room = rs_thread_make_room;
     c->string = rs_defs_string;
@@ -395,6 +398,7 @@ __attribute__((constructor)) static void load(void)
     int saved = errno;
     real_execve = (exec_function *)dlsym(RTLD_NEXT, "execve");
     real_execvpe = (exec_function *)dlsym(RTLD_NEXT, "execvpe");
+    rs_say_init();
     rs_env_read();
     fill_core();
     rs_threads_init();

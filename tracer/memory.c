@@ -24,12 +24,16 @@ static void *map_file(const char *path, size_t bytes, size_t reserve)
     if (fd < 0)
         return NULL;
     void *p = MAP_FAILED;
-    if (posix_fallocate(fd, 0, (off_t)bytes) == 0)
+    int error = posix_fallocate(fd, 0, (off_t)bytes);
+    if (error == 0) {
         p = mmap(NULL, reserve, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        error = errno;
+    }
     close(fd);
     if (p != MAP_FAILED)
         return p;
     unlink(path);
+    errno = error;
     return NULL;
 }
 
@@ -41,8 +45,10 @@ void *rs_memory_map(const char *prefix, unsigned number, size_t bytes, size_t re
     if (p)
         return p;
     ret_path[0] = 0;
+    int why = errno;
     p = mmap(NULL, reserve, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
              0);
+    errno = why;
     return p == MAP_FAILED ? NULL : p;
 }
 

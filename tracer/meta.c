@@ -136,13 +136,35 @@ static void add_cards(void)
 
 static void add_parts(void)
 {
-    char text[64];
-    snprintf(text, sizeof(text), "%s%s%s", rs_env.parts & RS_PART_NCCL ? "nccl," : "",
-             rs_env.parts & RS_PART_MPI ? "mpi," : "", rs_env.parts & RS_PART_NVTX ? "nvtx," : "");
-    size_t n = strlen(text);
-    if (n)
-        text[n - 1] = 0;
+    char text[sizeof(RS_TRACE_WORDS) + 1] = "";
+    const char *word = RS_TRACE_WORDS;
+    for (uint32_t bit = 1; *word; bit <<= 1) {
+        size_t n = strcspn(word, ",");
+        if (rs_env.parts & bit)
+            snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%.*s", text[0] ? "," : "",
+                     (int)n, word);
+        word += n + (word[n] == ',');
+    }
     rs_meta_set_locked("trace.parts", text);
+}
+
+static void add_wrong_settings(void)
+{
+    const char *p = rs_env.notes, *end = p + rs_env.notes_bytes;
+    while (p < end) {
+        char key[128];
+        snprintf(key, sizeof(key), "setting.%.100s", p);
+        p += strlen(p) + 1;
+        rs_meta_set_locked(key, p);
+        p += strlen(p) + 1;
+    }
+}
+
+void rs_meta_not_kill_safe_locked(int error)
+{
+    char text[128];
+    snprintf(text, sizeof(text), "no: rings on /dev/shm: %s", strerror(error));
+    rs_meta_set_locked("kill_safe", text);
 }
 
 void rs_meta_collect(void)
@@ -164,10 +186,12 @@ void rs_meta_collect(void)
     if (rs_env.local_rank >= 0)
         set_number("local_rank", rs_env.local_rank);
     rs_meta_set_locked("ring.prefix", rs_state.control->prefix);
-    rs_meta_set_locked("kill_safe", rs_state.kill_safe ? "yes" : "no: no room on /dev/shm");
+    if (rs_state.kill_safe)
+        rs_meta_set_locked("kill_safe", "yes");
     if (rs_env.test_clock[0])
         rs_meta_set_locked("test_clock", rs_env.test_clock);
     add_parts();
+    add_wrong_settings();
     add_environment();
     add_cards();
 }

@@ -52,7 +52,8 @@ bool rs_lock_within(unsigned seconds) RS_HIDDEN; /* false: it was not to be had 
 void rs_unlock(void) RS_HIDDEN;
 
 /* memory.c. Maps `reserve` bytes of a new file "<prefix>.<number>" that has `bytes`, or anonymous
- * memory where that fails; `ret_path` is "" then. NULL where there is no memory at all. */
+ * memory where that fails; `ret_path` is "" then, errno why. NULL where there is no memory at all.
+ */
 void *rs_memory_map(const char *prefix, unsigned number, size_t bytes, size_t reserve,
                     char *ret_path, size_t path_size) RS_HIDDEN;
 /* Zeroed memory that is never freed; NULL where there is none. Locked. */
@@ -100,6 +101,8 @@ void rs_clock_forget(void) RS_HIDDEN;
 /* meta.c */
 void rs_meta_set(const char *key, const char *value) RS_HIDDEN; /* locks */
 void rs_meta_set_locked(const char *key, const char *value) RS_HIDDEN;
+/* Rings could not be made on tmpfs; `error` is the errno. */
+void rs_meta_not_kill_safe_locked(int error) RS_HIDDEN;
 void rs_meta_collect(void) RS_HIDDEN; /* locked: what can be known at the start */
 /* All keys and values as one META payload; returns its length. Locked. */
 size_t rs_meta_payload(const char **ret) RS_HIDDEN;
@@ -132,10 +135,18 @@ struct rs_env {
     bool export_chrome, export_sqlite;
     int verbose;
     char test_clock[64];
+    char notes[4096]; /* wrong settings: name NUL text NUL ... */
+    size_t notes_bytes;
 };
 extern struct rs_env rs_env RS_HIDDEN;
 void rs_env_read(void) RS_HIDDEN;
 const char *rs_env_program(void) RS_HIDDEN;
+void rs_env_say_notes(void) RS_HIDDEN; /* once in a process and its forked children */
+
+/* say.c. A line on standard error, for what a user would else never learn. Never waits and raises
+ * no signal; silent where another file has taken standard error's place since the load. */
+void rs_say_init(void) RS_HIDDEN;
+void rs_say(const char *format, ...) RS_HIDDEN __attribute__((format(printf, 1, 2)));
 
 /* export.c: converts the finished capture, if that is wanted and possible. Not locked. */
 void rs_export_capture(const char *capture) RS_HIDDEN;

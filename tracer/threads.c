@@ -51,7 +51,7 @@ static bool map_ring(struct rs_thread_entry *e)
         return false;
     if (!e->path[0] && rs_state.kill_safe) {
         rs_state.kill_safe = false;
-        rs_meta_set_locked("kill_safe", "no: a thread's ring found no room on /dev/shm");
+        rs_meta_not_kill_safe_locked(errno);
     }
     r->version = RS_RING_VERSION;
     r->thread = e->thread.number;

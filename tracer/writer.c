@@ -50,6 +50,11 @@ static void give_up(const char *why, int error)
         snprintf(rs_state.off_capture, sizeof(rs_state.off_capture), "%s: %s", why,
                  strerrordesc_np(error)); /* strerror may allocate */
     rs_state.off = 1;
+    /* No capture, or none that could take the news. A folder's trouble is one of all ranks here. */
+    if (rs_state.started)
+        rs_say("recording stopped: %s", rs_state.off_capture);
+    else if (rs_env.local_rank <= 0)
+        rs_say("nothing is recorded: %s", rs_state.off_capture);
 }
 
 static void remember_file(int fd)
@@ -96,7 +101,9 @@ bool rs_writer_open(void)
     remember_file(move_up(fd));
     snprintf(rs_state.control->capture, RS_RING_PATH_MAX, "%s", path);
     if (rs_env.verbose > 0)
-        dprintf(2, "ringscope: recording to %s\n", path);
+        rs_say("recording to %s", path);
+    if (rs_env.verbose > 0 && rs_env.local_rank <= 0)
+        rs_env_say_notes();
     return true;
 }
 
@@ -108,7 +115,8 @@ static bool check_file(void)
         st.st_ino == rs_state.fd_inode)
         return true;
     int fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_APPEND);
-    if (fd < 0 || fstat(fd, &st) != 0 || st.st_ino != rs_state.fd_inode) {
+    if (fd < 0 || fstat(fd, &st) != 0 || st.st_dev != rs_state.fd_device ||
+        st.st_ino != rs_state.fd_inode) {
         give_up(path, fd < 0 ? errno : ESTALE);
         if (fd >= 0)
             close(fd);

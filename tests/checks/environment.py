@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Proves that README's table of the environment is the tracer's: python3 environment.py SOURCE_ROOT
 
-Each row of rs_env_table in tracer/env.c, but those of test builds, stands in README.md with the same
-type, default and help, and README has no other variable in that table.
+Each row of RS_SETTINGS in schemas/settings.h stands in README.md with the same type, default and help,
+and README has no other variable in that table. What a list may hold is its default, or in its help.
 """
 import pathlib
 import re
@@ -10,11 +10,17 @@ import sys
 
 
 def rows_of_tracer(root):
-    text = (root / "tracer/env.c").read_text()
-    table = re.search(r"rs_env_table\[\] = \{(.*?)\n\};", text, re.S).group(1)
-    table = re.sub(r"#ifdef.*?#endif", "", table, flags=re.S)
-    fields = r'"([^"]*)",\s*"([^"]*)",\s*"([^"]*)",\s*"([^"]*)"'
-    return {m.groups() for m in re.finditer(r"\{" + fields + r"\}", table)}
+    text = (root / "schemas/settings.h").read_text()
+    table = re.search(r"define RS_SETTINGS\(X\)(.*?)#ifdef", text, re.S).group(1)
+    fields = r'(\w+),\s*(\w+),\s*(\w+),[\s\\]*"([^"]*)",[\s\\]*"([^"]*)"'
+    words = dict(re.findall(r'define (RS_\w+_WORDS) "(.*)"', text))
+    rows = set()
+    for name, kind, list_of, default, help_text in re.findall(r"X\(" + fields, table):
+        unsaid = set(words.get(list_of, "").split(",")) - set(default.split(","))
+        if not unsaid <= {"", *re.findall(r"\w+", help_text)}:
+            sys.exit(f"neither default nor help of {name} says {unsaid}")
+        rows.add(("RINGSCOPE_" + name, kind, default, help_text))
+    return rows
 
 
 def rows_of_readme(root):

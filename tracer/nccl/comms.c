@@ -100,15 +100,8 @@ static int ask(const char *function, ncclComm_t comm, int otherwise)
 /* NCCL's world is the run's where neither MPI nor a launcher says more. */
 static void tell_rank(int rank, int size)
 {
-    static const char *const told[] = {
-        "RINGSCOPE_RANK",      "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK",
-        "MV2_COMM_WORLD_RANK", "SLURM_PROCID",         "RANK",
-    };
     static unsigned done;
-    for (size_t i = 0; i < sizeof told / sizeof *told; i++)
-        if (getenv(told[i]))
-            return;
-    if (!__atomic_exchange_n(&done, 1, __ATOMIC_RELAXED))
+    if (!rs_core->rank_told && !__atomic_exchange_n(&done, 1, __ATOMIC_RELAXED))
         rs_core->set_rank(rank, size);
 }
 
