@@ -10,6 +10,7 @@
 #include "command.h"
 #include "launch.h"
 #include "merge.h"
+#include "settings.h"
 
 typedef struct {
     gchar *folder, *trace, *hosts, *mpirun;
@@ -30,7 +31,7 @@ static gboolean parse(const RsCommand *self, Options *o, int *argc, char ***argv
     const GOptionEntry entries[] = {
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &o->folder, "the run folder", "DIR"},
         {"trace", 0, 0, G_OPTION_ARG_STRING, &o->trace,
-         "what to record: nccl,mpi,nvtx,cuda,gloo,io,counters", "LIST"},
+         "what to record (default: " RS_TRACE_WORDS ")", "LIST"},
         {"np", 'n', 0, G_OPTION_ARG_INT, &o->ranks, "start N ranks through mpirun", "N"},
         {"host", 'H', 0, G_OPTION_ARG_STRING, &o->hosts, "on these hosts (with --np)",
          "host:slots,..."},
@@ -54,15 +55,16 @@ static void respell_np(int argc, char **argv)
     }
 }
 
-static const gchar *check_trace(const gchar *trace)
+/* What is wrong with --trace; NULL nothing. */
+static gchar *check_trace(const gchar *trace)
 {
-    static const gchar *const parts[] = {"nccl", "mpi", "nvtx",     "cuda",
-                                         "gloo", "io",  "counters", NULL};
-    g_auto(GStrv) words = g_strsplit(trace ? trace : "mpi", ",", -1);
-    for (guint i = 0; words[i]; i++)
-        if (!g_strv_contains(parts, words[i]))
-            return "--trace takes nccl,mpi,nvtx,cuda,gloo,io,counters";
-    return NULL;
+    const char *unknown = NULL;
+    size_t n = 0;
+    if (trace)
+        rs_words_find(RS_TRACE_WORDS, trace, &unknown, &n);
+    return unknown ? g_strdup_printf("--trace %s: unknown '%.*s'; known: " RS_TRACE_WORDS, trace,
+                                     (int)n, unknown)
+                   : NULL;
 }
 
 static gchar *make_run_id(void)
@@ -79,9 +81,9 @@ static gchar *make_folder(const gchar *wanted, const gchar *program, const gchar
     g_autofree gchar *name = g_path_get_basename(program);
     g_autofree gchar *fallback = g_strdup_printf("ringscope-%s-%s", name, run_id);
     g_autofree gchar *path = g_canonicalize_filename(wanted ? wanted : fallback, NULL);
-    if (g_mkdir_with_parents(path, 0700) == 0)
+    if (g_mkdir_with_parents(path, 0700) == 0 && access(path, W_OK | X_OK) == 0)
         return g_steal_pointer(&path);
-    g_set_error(error, RS_ERROR, RS_ERROR_IO, "%s: can't make the run folder: %s", path,
+    g_set_error(error, RS_ERROR, RS_ERROR_IO, "%s: can't make or write the run folder: %s", path,
                 g_strerror(errno));
     return NULL;
 }
@@ -195,8 +197,8 @@ static void merge(const gchar *folder)
 {
     if (!has_captures(folder)) {
         fprintf(stderr,
-                "ringscope: %s: nothing was recorded: the program called no MPI or NCCL, or is "
-                "statically linked\n",
+                "ringscope: %s: nothing was recorded: the program called no MPI or NCCL, is "
+                "statically linked, or could not write there (then it said so above)\n",
                 folder);
         g_rmdir(folder);
         return;
@@ -229,7 +231,7 @@ int rs_command_run(const RsCommand *self, int argc, char **argv)
         program++;
     if (!program[0])
         return rs_command_usage(self, "name a program to run");
-    const gchar *wrong = check_trace(o.trace);
+    g_autofree gchar *wrong = check_trace(o.trace);
     if (wrong || o.ranks < 0 || (o.hosts && o.ranks == 0))
         return rs_command_usage(self, "%s", wrong ? wrong : "-H goes with -np N, N from 1");
     g_autoptr(GError) error = NULL;

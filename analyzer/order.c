@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* order.c - processes to ranks and hosts, raw events to sorted columns. */
+#include "meta-notes.h"
 #include "model-internal.h"
 
 #include <string.h>
@@ -195,6 +196,7 @@ void rs_order_ranks(RsBuilder *b, RsFinishFlags flags)
         append_missing(b, next, b->model->world_size);
     warn_missing(b);
     rename_meta(b);
+    rs_meta_notes_warn(b);
 }
 
 typedef struct {

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A program of NCCL calls without MPI that closes everything, forks, becomes a daemon, ... as its
+ * argument names; what must be recorded of each stands in test-without-mpi.py. The calls are empty
+ * groups: they need no device, no descriptor and no thread, so a fork's child may make them too. */
+#include <fcntl.h>
+#include <nccl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define THREADS 4
+
+static void calls(int n)
+{
+    for (int i = 0; i < n; i++) {
+        ncclGroupStart();
+        ncclGroupEnd();
+    }
+}
+
+static void print_end_of(const char *what, pid_t pid)
+{
+    int status = 0;
+    waitpid(pid, &status, 0);
+    printf("%s: %d\n", what, WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+    fflush(stdout);
+}
+
+/* Every number up to 1023 is then a file of the program's own, into which it writes nothing. */
+static void close_all(void)
+{
+    struct stat st;
+    close_range(3, ~0u, 0);
+    while (open("own", O_WRONLY | O_CREAT | O_APPEND, 0600) >= 0)
+        ;
+    calls(20000);
+    printf("own file: %ld\n", stat("own", &st) == 0 ? (long)st.st_size : -1L);
+}
+
+/* Standard error is closed, and its number then a file of the program's own. */
+static void take_stderr(void)
+{
+    struct stat st;
+    close(2);
+    int own = open("own-2", O_WRONLY | O_CREAT, 0600);
+    calls(10);
+    printf("own file %d: %ld\n", own, fstat(own, &st) == 0 ? (long)st.st_size : -1L);
+}
+
+/* A broken pipe for standard error: a line into it would be the end of the program. */
+static void break_stderr(void)
+{
+    int ends[2];
+    if (pipe(ends) != 0)
+        exit(1);
+    dup2(ends[1], 2);
+    close(ends[0]);
+    close(ends[1]);
+    execl("/proc/self/exe", "without-mpi", "plain", NULL);
+}
+
+static void fork_both(void)
+{
+    fflush(stdout);
+    pid_t pid = fork();
+    calls(pid ? 30 : 50);
+    if (pid == 0)
+        exit(7);
+    print_end_of("child", pid);
+}
+
+/* Two generations of forks, and daemon's own way to end the first one. */
+static void become_daemon(void)
+{
+    fflush(stdout);
+    if (daemon(1, 0) != 0)
+        exit(1);
+    calls(40);
+}
+
+static unsigned ready;
+static void *call_for_ever(void *unused)
+{
+    calls(1000);
+    __atomic_add_fetch(&ready, 1, __ATOMIC_RELEASE);
+    for (;;)
+        calls(1);
+    return unused;
+}
+
+static void *exit_when_ready(void *unused)
+{
+    while (__atomic_load_n(&ready, __ATOMIC_ACQUIRE) < THREADS)
+        usleep(100);
+    calls(5);
+    _exit(3);
+    return unused;
+}
+
+static void exit_in_a_thread(void)
+{
+    pthread_t t;
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&t, NULL, call_for_ever, NULL);
+    pthread_create(&t, NULL, exit_when_ready, NULL);
+    pthread_join(t, NULL);
+}
+
+static void spawn_children(void)
+{
+    char sh[] = "sh", c[] = "-c", end[] = "exit 6", *argv[] = {sh, c, end, NULL};
+    pid_t pid = 0;
+    posix_spawn(&pid, "/bin/sh", NULL, NULL, argv, environ);
+    print_end_of("posix_spawn", pid);
+    pid = vfork();
+    if (pid == 0)
+        execve("/bin/sh", argv, environ);
+    print_end_of("vfork", pid);
+    pid = vfork();
+    if (pid == 0)
+        execve("/no/such/program", argv, environ);
+    if (pid == 0)
+        _exit(9);
+    print_end_of("vfork that can't exec", pid);
+    printf("system: %d\n", WEXITSTATUS(system("exit 8")));
+    FILE *f = popen("echo popen: word", "r");
+    for (int byte = f ? getc(f) : EOF; byte != EOF; byte = getc(f))
+        putchar(byte);
+    printf("pclose: %d\n", f ? pclose(f) : -1);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*work)(void);
+    } ways[] = {
+        {"close-all", close_all},          {"fork-both", fork_both},     {"daemon", become_daemon},
+        {"thread-exit", exit_in_a_thread}, {"children", spawn_children},
+    };
+    const char *way = argc > 1 ? argv[1] : "plain";
+    if (!strcmp(way, "take-stderr")) /* before the first call */
+        take_stderr();
+    if (!strcmp(way, "break-stderr"))
+        break_stderr();
+    calls(10);
+    for (unsigned i = 0; i < sizeof ways / sizeof *ways; i++)
+        if (!strcmp(ways[i].name, way))
+            ways[i].work();
+    calls(10);
+    printf("at the end of %s\n", way);
+    fflush(stdout);
+    if (!strcmp(way, "kill"))
+        raise(SIGKILL);
+    return 0;
+}
