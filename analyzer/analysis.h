@@ -39,7 +39,7 @@ typedef struct {
 
 typedef struct {
     const gchar *kind;     /* design.md's list: "straggler", "slow-link", ... */
-    gchar *title;          /* one line: who, where, how much */
+    gchar *title;          /* one line: who, where, what; rs_analyze adds what it costs */
     const gchar *severity; /* "high", "medium", "low": definitions.md section 13 */
     gdouble confidence;    /* 0..1 */
     gdouble cost_s, cost_percent;
@@ -64,7 +64,8 @@ typedef struct {
     gint64 wall_ns, compute_ns, comm_exposed_ns, comm_hidden_ns, wait_ns, io_ns, idle_ns;
 } RsBreakdown;
 
-/* Per (operation, api, size class); bandwidths in bytes/s, NAN where there is none. */
+/* Per (operation, api, size class, device or not); bandwidths in bytes/s, NAN where there is none.
+ */
 typedef struct {
     guint8 coll, api;
     guint32 size_class; /* k of [2^k, 2^(k+1)), RS_NONE where no bytes move */
@@ -86,8 +87,8 @@ typedef struct {
     gint64 busy_ns;         /* union of the transfers */
     guint64 big_messages;   /* of the size from which a message tells bandwidth, not latency */
     guint64 big_from_bytes; /* that size; 0: too few messages to tell, bandwidths are NAN */
-    gdouble bandwidth;      /* bytes/s of the big ones, from the receivers: upper quartile by bytes over
-                               spells of uninterrupted transfer (transfers.h) */
+    gdouble bandwidth; /* bytes/s of the big ones, from the receivers: upper quartile by bytes over
+                          spells of uninterrupted transfer (transfers.h) */
     gdouble best_bandwidth; /* the same, best tenth */
 } RsLinkMetric;
 
@@ -131,7 +132,8 @@ RsFinding *rs_finding_new(const gchar *kind);
 void rs_finding_free(RsFinding *finding);
 /* Adds a sentence to the evidence. */
 void rs_finding_say(RsFinding *finding, const gchar *format, ...) G_GNUC_PRINTF(2, 3);
-/* Sets cost, its share of the run, and the severity that follows from it. */
+/* Sets cost, its share of the run, and the severity that follows from it. Where causes overlap,
+ * rs_analyze takes some of it back: texts of an analysis don't name it. */
 void rs_finding_cost(RsFinding *finding, const RsContext *ctx, gint64 cost_ns);
 void rs_results_not_applicable(RsResults *results, const gchar *analysis, const gchar *format, ...)
     G_GNUC_PRINTF(3, 4);

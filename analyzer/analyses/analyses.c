@@ -189,22 +189,50 @@ static RsResults *results_new(void)
     return r;
 }
 
-/* Costs can't pass what communication and waiting cost the rank that spends most on them: all else
- * is work that has to be done. Where they do, as causes overlapped, all shrink alike. */
-static void cap_costs(const RsContext *ctx, RsResults *results)
+/* What communication and waiting cost the rank that spends most on them: all else is work that has
+ * to be done. Where nothing tells how much of a rank's communication is hidden, all may be exposed.
+ */
+static gint64 most_lost_ns(const RsContext *ctx, const RsResults *results)
 {
-    gint64 lost = 0;
+    gint64 most = 0;
     for (guint i = 0; i < results->breakdown->len; i++) {
         const RsBreakdown *b = &g_array_index(results->breakdown, RsBreakdown, i);
+        gint64 unsure = ctx->timelines[b->rank].blind ? b->comm_hidden_ns : 0;
         if (b->step == RS_NONE)
-            lost = MAX(lost, b->wall_ns - b->compute_ns - b->io_ns);
+            most = MAX(most, b->wall_ns - b->compute_ns - b->io_ns + unsure);
     }
-    gdouble sum = 0, most = (gdouble)lost / 1e9;
+    return most;
+}
+
+/* Costs of causes that overlap may add up to more than could be saved: then all shrink alike. */
+static void cap_costs(const RsContext *ctx, RsResults *results)
+{
+    gdouble sum = 0, most = (gdouble)most_lost_ns(ctx, results) / 1e9;
     for (guint i = 0; i < results->findings->len; i++)
         sum += ((RsFinding *)g_ptr_array_index(results->findings, i))->cost_s;
     for (guint i = 0; i < results->findings->len && sum > most && most > 0; i++) {
         RsFinding *f = g_ptr_array_index(results->findings, i);
+        if (f->cost_s <= 0)
+            continue;
+        rs_finding_say(
+            f,
+            "alone its cost would be %.3f s, but causes overlap: together they can't cost "
+            "more than the %.3f s that communication and waiting take",
+            f->cost_s, most);
         rs_finding_cost(f, ctx, (gint64)(f->cost_s * 1e9 * most / sum));
+    }
+}
+
+/* Titles name the cost that counts in the end. */
+static void tell_costs(RsResults *results)
+{
+    for (guint i = 0; i < results->findings->len; i++) {
+        RsFinding *f = g_ptr_array_index(results->findings, i);
+        if (f->cost_s <= 0)
+            continue;
+        g_autofree gchar *what = f->title;
+        f->title = g_strdup_printf("%s and costs %.3f s (%.1f %% of the run)", what, f->cost_s,
+                                   f->cost_percent);
     }
 }
 
@@ -260,6 +288,7 @@ static RsResults *analyze(const RsModel *m, const RsScope *scope, guint pieces, 
     }
     RsResults *results = run_pieces(&ctx, windows, pieces, threads);
     cap_costs(&ctx, results);
+    tell_costs(results);
     g_ptr_array_sort(results->findings, compare_findings);
     rs_timelines_free((RsTimeline *)ctx.timelines, m->ranks->len);
     return results;

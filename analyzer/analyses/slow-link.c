@@ -16,7 +16,8 @@
  * Cost: of each step, the time in which a transfer of the pair was under way and a receiving rank
  * had nothing to do but wait for communication (the longest over its receiving ranks, not the sum)
  * times (1 - bandwidth / reference): definitions.md section 13. A step can't become shorter than
- * the own time (timeline.h) of the rank that works longest in it, so it costs no more than the rest.
+ * the own time (timeline.h) of the rank that works longest in it, so it costs no more than the
+ * rest.
  */
 #include "analyses.h"
 #include "stats.h"
@@ -218,8 +219,8 @@ static gint64 step_slack_ns(const RsContext *ctx, guint32 step)
         const RsSpan *span = &g_array_index(m->step_spans, RsSpan, s->first_span + r);
         const RsTimeline *t = &ctx->timelines[r];
         if (!t->blind)
-            most = MAX(most, rs_timeline_own_ns(t, span->end_ns) -
-                                 rs_timeline_own_ns(t, span->start_ns));
+            most = MAX(most,
+                       rs_timeline_own_ns(t, span->end_ns) - rs_timeline_own_ns(t, span->start_ns));
     }
     return MAX(s->end_ns - s->start_ns - most, 0);
 }
@@ -341,15 +342,14 @@ static void report(const RsContext *ctx, const Pair *p, const RsTransfer *t, RsR
     f->confidence = find_confidence(ctx, p->worst, t);
     add_places(m, p, list, f);
     g_autofree gchar *rate = dup_rate(w->bandwidth);
-    f->title = g_strdup_printf("the link %s %s %s gives %s and costs %.3f s (%.1f %% of the run)",
-                               host_name(m, w->src_host), p->n == 2 ? "-" : "->",
-                               host_name(m, w->dst_host), rate, f->cost_s, f->cost_percent);
+    f->title = g_strdup_printf("the link %s %s %s gives %s", host_name(m, w->src_host),
+                               p->n == 2 ? "-" : "->", host_name(m, w->dst_host), rate);
     for (guint i = 0; i < p->n; i++)
         say_measure(m, p->d[i], f);
     say_reference(p->worst, f);
     if (f->steps->len)
         rs_finding_say(f, "it holds ranks up in %u of %u steps, %.2f ms a step", f->steps->len,
-                       m->steps->len, f->cost_s * 1e3 / f->steps->len);
+                       m->steps->len, (gdouble)cost / 1e6 / f->steps->len);
     f->remedy = g_strdup("check that path's cable, port errors, negotiated speed and routing, and "
                          "what else uses it; until it is repaired, leave one of the two hosts out "
                          "or give them neighbouring work that exchanges less");

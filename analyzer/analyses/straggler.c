@@ -354,7 +354,7 @@ static void say_lateness(const RsModel *m, const Suspect *x, RsFinding *f)
                        x->culprit_of - x->last_in);
     rs_finding_say(f,
                    "the others' arrivals spread by %.3f ms, their clocks are sure to %.3f ms; "
-                   "lateness costs %.3f s by this rank and %.3f s by the median other",
+                   "lateness adds up to %.3f s for this rank and %.3f s for the median other",
                    (gdouble)s->noise_ns / 1e6, (gdouble)s->unsure_ns / 1e6,
                    (gdouble)x->cost_ns / 1e9, (gdouble)x->others_ns / 1e9);
     if (f->steps->len > 0 && m->steps->len > 0)
@@ -415,10 +415,7 @@ static void report(const RsContext *ctx, const Suspect *x, RsResults *results)
         g_array_append_val(f->communicators, identity);
     }
     add_steps(m, x, f);
-    f->title =
-        g_strdup_printf("rank %d on %s is late: the others wait %.3f s for it (%.1f %% of the "
-                        "run)",
-                        rank, host_of(m, x->rank), f->cost_s, f->cost_percent);
+    f->title = g_strdup_printf("rank %d on %s is late", rank, host_of(m, x->rank));
     say_lateness(m, x, f);
     say_work(ctx, x, f);
     say_phase(ctx, x, f);

@@ -186,6 +186,25 @@ static void hidden_transfers_cost_nothing(void **state)
     }
 }
 
+/* Another thread talks and nothing tells when the main one waits for it: what shows as hidden may
+ * be exposed, so the time that shows as lost is no bound for the cost. */
+static void transfers_of_a_blind_rank_keep_their_cost(void **state)
+{
+    Scene s;
+    scene_init(&s, 2, 2);
+    for (guint rank = 0; rank < 2; rank++) {
+        scene_call(&s, rank, "MPI_Init", RS_CLASS_ENV, 1, 12 + rank);
+        s.main[rank] = rs_builder_add_track(s.b, s.process[rank], "worker", 9, FALSE);
+    }
+    for (guint i = 0; i < 12; i++)
+        scene_message(&s, 0, 1, 100000 + i, 10000 * i + 1000, 10000 * i + 1003, 10000 * i + 7000);
+    g_autoptr(RsModel) m = scene_finish(&s);
+    g_autoptr(RsResults) r = rs_analyze(m, NULL);
+    const RsFinding *f = scene_finding(r, "slow-link", 0);
+    assert_non_null(f);
+    assert_true(fabs(f->cost_s - 12 * 5.997e-3) < 0.02 * 12 * 5.997e-3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -196,6 +215,7 @@ int main(void)
         cmocka_unit_test(single_pair_is_judged_by_its_cards_or_by_what_a_cluster_has),
         cmocka_unit_test(small_messages_do_not_make_a_link_slow),
         cmocka_unit_test(hidden_transfers_cost_nothing),
+        cmocka_unit_test(transfers_of_a_blind_rank_keep_their_cost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -196,6 +196,40 @@ static void groups_of_one_name_are_kept_apart(void **state)
     assert_true(fabs(f->cost_s - 20 * 200e-6) < 20 * 10e-6);
 }
 
+/* Rank 1 holds up rank 0, rank 3 rank 2, both by 200 us at the same time: 200 us a round is all
+ * that could be saved, and every text says so. */
+static void costs_that_overlap_are_told_as_they_count(void **state)
+{
+    Scene s;
+    scene_init(&s, 4, 1);
+    guint32 world = s.world, group[2];
+    for (gint32 g = 0; g < 2; g++) {
+        const gint32 members[] = {2 * g, 2 * g + 1};
+        group[g] = rs_builder_comm(s.b, 0xd00 + (guint64)g, 0x1234, RS_COMM_MPI, 2, "pair");
+        rs_builder_comm_members(s.b, group[g], members, 2);
+    }
+    for (guint i = 0; i < 20; i++)
+        for (guint r = 0; r < 4; r++) {
+            gdouble at = 1000 * i + 100 + (i * 7 + r * 3) % 5;
+            s.world = group[r / 2];
+            scene_collective(&s, r, RS_COLL_ALLREDUCE, i, 100, 0, at + (r % 2 ? 200 : 0),
+                             1000 * i + 330);
+        }
+    s.world = world;
+    g_autoptr(RsModel) m = scene_finish(&s);
+    g_autoptr(RsResults) r = rs_analyze(m, NULL);
+    gdouble sum = 0;
+    for (guint i = 0; i < 2; i++) {
+        const RsFinding *f = scene_finding(r, "straggler", i);
+        assert_non_null(f);
+        g_autofree gchar *told = g_strdup_printf(" and costs %.3f s (", f->cost_s);
+        assert_non_null(strstr(f->title, told));
+        assert_non_null(strstr(g_ptr_array_index(f->evidence, f->evidence->len - 1), "alone"));
+        sum += f->cost_s;
+    }
+    assert_true(sum > 20 * 195e-6 && sum < 20 * 235e-6);
+}
+
 static void too_few_steps_abstain_and_say_so(void **state)
 {
     Program p = {.n_ranks = 4, .n_steps = 4, .compute_us = 100, .jitter_us = 9};
@@ -347,6 +381,7 @@ int main(void)
         cmocka_unit_test(late_rank_is_named_in_a_run_without_steps),
         cmocka_unit_test(rank_late_in_one_step_of_ten_is_not_a_straggler),
         cmocka_unit_test(groups_of_one_name_are_kept_apart),
+        cmocka_unit_test(costs_that_overlap_are_told_as_they_count),
         cmocka_unit_test(too_few_steps_abstain_and_say_so),
         cmocka_unit_test(lateness_by_a_slow_message_is_not_the_receivers_fault),
         cmocka_unit_test(late_sender_is_named_not_the_one_it_held_up),
