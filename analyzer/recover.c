@@ -196,7 +196,20 @@ static gboolean ring_is_sound(const struct rs_ring_thread *t, gsize bytes)
            t->slot_count <= (bytes - RS_RING_SLOTS_OFFSET) / SLOT;
 }
 
-static gboolean append_thread(Writer *w, const gchar *path, struct rs_ring_thread *ret)
+/* It died after the block was in the capture, before the ring's tail said so. */
+static gboolean block_arrived(const struct rs_ring_process *p)
+{
+    return p->writing.capture_bytes != 0 && p->capture_bytes >= p->writing.capture_bytes;
+}
+
+static void skip_arrived(const struct rs_ring_process *p, struct rs_ring_thread *t)
+{
+    if (block_arrived(p) && p->writing.thread == t->thread)
+        t->tail = CLAMP(p->writing.tail, t->tail, t->head);
+}
+
+static gboolean append_thread(Writer *w, const struct rs_ring_process *p, const gchar *path,
+                              struct rs_ring_thread *ret)
 {
     g_autoptr(GBytes) bytes = read_own_file(path);
     gsize n = 0;
@@ -206,6 +219,7 @@ static gboolean append_thread(Writer *w, const gchar *path, struct rs_ring_threa
     memcpy(ret, data, sizeof *ret);
     if (!ring_is_sound(ret, n))
         return FALSE;
+    skip_arrived(p, ret);
     append_events(w, ret, data + RS_RING_SLOTS_OFFSET);
     append_hole(w, ret);
     w->dropped += ret->dropped;
@@ -233,21 +247,22 @@ static void append_end(Writer *w, guint64 events)
     append_block(w, RS_BLOCK_END, 0, w->last_tick, w->last_tick, w->dropped, &end, sizeof end);
 }
 
-static void collect_threads(RsRecovery *r, Writer *w, const gchar *prefix, guint n)
+static void collect_threads(RsRecovery *r, Writer *w, const gchar *prefix,
+                            const struct rs_ring_process *p)
 {
     g_autoptr(GArray) threads = g_array_new(FALSE, FALSE, sizeof(struct rs_ring_thread));
     guint64 events = 0;
-    for (guint i = 1; i <= MIN(n, RINGS_MAX); i++) {
+    for (guint i = 1; i <= MIN(p->thread_count, RINGS_MAX); i++) {
         g_autofree gchar *path = ring_path(prefix, i);
         struct rs_ring_thread t;
-        if (!append_thread(w, path, &t))
+        if (!append_thread(w, p, path, &t))
             continue;
         g_array_append_val(threads, t);
         events += t.events;
         g_ptr_array_add(r->files, g_steal_pointer(&path));
     }
     append_opens(w, threads);
-    append_end(w, MAX(events, w->events));
+    append_end(w, events + w->events);
     r->events = w->events;
 }
 
@@ -297,10 +312,12 @@ RsRecovery *rs_recover_look(GHashTable *meta)
     r->blocks = g_byte_array_new();
     g_ptr_array_add(r->files, g_steal_pointer(&control));
     Writer w = {.out = r->blocks, .sequence = p.next_sequence};
+    if (block_arrived(&p))
+        w.sequence = MAX(w.sequence, p.writing.next_sequence);
     const guint8 *defs = (const guint8 *)g_bytes_get_data(bytes, NULL) + RS_RING_DEFS_OFFSET;
     append_defs(&w, defs + p.defs_written, p.defs_used - p.defs_written);
     append_anchors(&w, &p);
-    collect_threads(r, &w, prefix, p.thread_count);
+    collect_threads(r, &w, prefix, &p);
     return r;
 }
 

@@ -22,6 +22,15 @@
 #define RS_RING_VERSION 1u
 #define RS_RING_PATH_MAX 1024
 
+/* The block of events being written: what the two counters say once it stands in the capture. So
+ * recovery does not repeat it where the process died before it had moved them. */
+struct rs_ring_write {
+    uint64_t capture_bytes;      /* atomic, stored last; 0 none */
+    uint64_t tail;               /* of the ring */
+    uint32_t thread;             /* of the ring: its running number */
+    uint32_t next_sequence;
+};
+
 /* Number 0. Then `defs_capacity` bytes of struct rs_def records from byte RS_RING_DEFS_OFFSET. */
 #define RS_RING_DEFS_OFFSET 8192u
 struct rs_ring_process {
@@ -38,6 +47,7 @@ struct rs_ring_process {
     struct rs_anchor first_anchor, last_anchor;
     char prefix[RS_RING_PATH_MAX];
     char capture[RS_RING_PATH_MAX]; /* absolute path of the .rsc; empty: no event yet */
+    struct rs_ring_write writing;
 };
 
 /* A thread's ring. Slots follow at byte RS_RING_SLOTS_OFFSET. */
@@ -53,7 +63,7 @@ struct rs_ring_thread {
     uint64_t dropped;            /* atomic: events dropped */
     uint64_t hole_first;         /* tick of the first event of the hole now open, 0 none */
     uint64_t hole_count;
-    uint64_t events;             /* atomic: events committed */
+    uint64_t events;             /* the consumer's: of them in the capture */
     uint64_t spare1[3];
     /* written by the consumer */
     uint64_t tail;               /* atomic, release */

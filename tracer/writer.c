@@ -266,6 +266,17 @@ static uint64_t chunk_end(const struct rs_thread *t, uint64_t from, uint64_t hea
     return to;
 }
 
+static void announce(const struct rs_thread *t, uint64_t tail, uint64_t bytes)
+{
+    struct rs_ring_process *c = rs_state.control;
+    __atomic_store_n(&c->writing.capture_bytes, 0, __ATOMIC_RELEASE);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    c->writing.tail = tail;
+    c->writing.thread = t->number;
+    c->writing.next_sequence = c->next_sequence + 1;
+    __atomic_store_n(&c->writing.capture_bytes, c->capture_bytes + bytes, __ATOMIC_RELEASE);
+}
+
 static bool put_events(struct rs_thread *t, uint64_t from, uint64_t to)
 {
     struct rs_block head = {.kind = RS_BLOCK_EVENTS, .thread = t->number};
@@ -282,6 +293,7 @@ static bool put_events(struct rs_thread *t, uint64_t from, uint64_t to)
     }
     uint64_t until_wrap = t->mask + 1 - (from & t->mask), n = to - from;
     uint64_t first = n < until_wrap ? n : until_wrap;
+    announce(t, to, sizeof(head) + n * sizeof(struct rs_event));
     if (!put(&head, slot(t, from), first * sizeof(struct rs_event), t->slots,
              (n - first) * sizeof(struct rs_event)))
         return false;

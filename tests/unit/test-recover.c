@@ -234,6 +234,26 @@ static void event_and_its_extension_stay_together_across_blocks(void **state)
     assert_int_equal(m->warnings->len, 0); /* no slot without its event */
 }
 
+/* It died with the block of the first two events in the capture, but not yet behind `tail`. */
+static void block_that_arrived_is_not_repeated(void **state)
+{
+    Left *l = *state;
+    write_ring(l);
+    leave_behind(l, FALSE);
+    g_autofree gchar *control = g_strdup_printf("%s.0", l->prefix);
+    g_autofree gchar *data = NULL;
+    gsize n;
+    assert_true(g_file_get_contents(control, &data, &n, NULL));
+    struct rs_ring_process *p = (struct rs_ring_process *)(void *)data;
+    p->writing = (struct rs_ring_write){p->capture_bytes, 9, 0, p->next_sequence + 1};
+    for (guint arrived = 0; arrived < 2; arrived++) {
+        p->writing.capture_bytes = p->capture_bytes + !arrived; /* else it is still on its way */
+        assert_true(g_file_set_contents(control, data, (gssize)n, NULL));
+        g_autoptr(RsModel) m = open_run(l);
+        assert_int_equal(m->events.n, arrived ? 4 : 5);
+    }
+}
+
 static void rings_of_a_living_process_stay(void **state)
 {
     Left *l = *state;
@@ -308,6 +328,7 @@ int main(void)
         TEST(orphaned_rings_are_read_without_changing_anything),
         TEST(recovered_capture_reads_alone),
         TEST(event_and_its_extension_stay_together_across_blocks),
+        TEST(block_that_arrived_is_not_repeated),
         TEST(rings_of_a_living_process_stay),
         TEST(rings_that_are_not_this_capture_s_are_left_alone),
         TEST(damaged_rings_lose_themselves_alone),
