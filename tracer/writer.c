@@ -115,6 +115,8 @@ static bool check_file(void)
         st.st_ino == rs_state.fd_inode)
         return true;
     int fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_APPEND);
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+        return false; /* until the program gives a number back, rings fill */
     if (fd < 0 || fstat(fd, &st) != 0 || st.st_dev != rs_state.fd_device ||
         st.st_ino != rs_state.fd_inode) {
         give_up(path, fd < 0 ? errno : ESTALE);

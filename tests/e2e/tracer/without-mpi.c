@@ -10,11 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define THREADS 4
+#define NUMBERS 256
 
 static void calls(int n)
 {
@@ -32,15 +34,22 @@ static void print_end_of(const char *what, pid_t pid)
     fflush(stdout);
 }
 
-/* Every number up to 1023 is then a file of the program's own, into which it writes nothing. */
+/* Then every number that the process may have is a file of the program's own, into which it writes
+ * nothing; the capture can't be opened again before it gives one back. */
 static void close_all(void)
 {
+    const struct rlimit few = {NUMBERS, NUMBERS};
     struct stat st;
+    setrlimit(RLIMIT_NOFILE, &few);
     close_range(3, ~0u, 0);
-    while (open("own", O_WRONLY | O_CREAT | O_APPEND, 0600) >= 0)
-        ;
-    calls(20000);
-    printf("own file: %ld\n", stat("own", &st) == 0 ? (long)st.st_size : -1L);
+    calls(1000);
+    int own = open("own", O_WRONLY | O_CREAT, 0600);
+    for (int fd = 3; fd < NUMBERS; fd++)
+        dup2(own, fd);
+    calls(9000);
+    usleep(200000); /* the tracer has something to write, and nowhere to */
+    printf("own file: %ld\n", fstat(own, &st) == 0 ? (long)st.st_size : -1L);
+    close_range(3, NUMBERS / 2, 0);
 }
 
 /* Standard error is closed, and its number then a file of the program's own. */
@@ -75,11 +84,13 @@ static void fork_both(void)
     print_end_of("child", pid);
 }
 
-/* Two generations of forks, and daemon's own way to end the first one. */
+/* A fork whose first half ends in libc's own way, a new session, no standard output or error. What
+ * started this waits for the end of the daemon by the other end of `kept`. */
 static void become_daemon(void)
 {
     fflush(stdout);
-    if (daemon(1, 0) != 0)
+    int kept = dup(1);
+    if (kept < 0 || daemon(1, 0) != 0)
         exit(1);
     calls(40);
 }
@@ -89,7 +100,7 @@ static void *call_for_ever(void *unused)
 {
     calls(1000);
     __atomic_add_fetch(&ready, 1, __ATOMIC_RELEASE);
-    for (;;)
+    for (;; usleep(50)) /* not faster than can be written: nothing is lost */
         calls(1);
     return unused;
 }

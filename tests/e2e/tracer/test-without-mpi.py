@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ways of a program without MPI: python3 test-without-mpi.py ways|shm BUILD_ROOT PROGRAM
+
+Runs without-mpi.c in each of its ways without and with the tracer: output, error output and exit
+status must be the same, the captures must hold every call of each process, and after a merge nothing
+may be left on /dev/shm. `shm`: where there is no /dev/shm, or it can't be written (needs root).
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+# way: calls of each of its processes
+WAYS = {
+    "plain": [20], "close-all": [10 + 10000 + 10], "fork-both": [10 + 30 + 10, 50],
+    "daemon": [10, 40 + 10], "children": [20], "kill": [20],
+}
+# These end without the tracer's knowledge: their rings are saved by `merge`.
+UNHEARD = {"daemon": 1, "kill": 1}
+THREADS, LEAST = 4, 1000  # of thread-exit
+
+SHM_MISSING = """
+mkdir dev; mount -t tmpfs tmpfs dev
+for n in null zero urandom; do touch dev/$n; mount --bind /dev/$n dev/$n; done
+mount --move dev /dev"""
+SHM_READ_ONLY = "mount -t tmpfs -o ro tmpfs /dev/shm"
+
+
+def environment(extra):
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("RINGSCOPE", "LD_PRELOAD"))}
+    return {**env, **extra}
+
+
+def run(command, work, extra):
+    done = subprocess.run(command, env=environment(extra), cwd=work, capture_output=True, text=True,
+                          check=False, timeout=60)
+    return done.returncode, done.stdout, done.stderr
+
+
+def process_of(capture):
+    return capture.stem.rsplit("-", 1)[1]
+
+
+def wait_for_end(capture):
+    """A daemon outlives what was started."""
+    limit = time.monotonic() + 30
+    while pathlib.Path("/proc", process_of(capture)).exists():
+        assert time.monotonic() < limit, capture
+        time.sleep(0.01)
+
+
+def rings(capture):
+    return sorted(pathlib.Path("/dev/shm").glob(f"ringscope-{os.getuid()}-{process_of(capture)}-*"))
+
+
+def tool(build, *words):
+    done = subprocess.run([f"{build}/analyzer/ringscope", *map(str, words)], capture_output=True,
+                          text=True, check=False)
+    assert done.returncode == 0, done
+    return done.stdout
+
+
+def ask(build, capture, sql):
+    return json.loads(tool(build, "query", capture, sql, "--format", "json"))[0]["x"]
+
+
+def calls(build, capture):
+    return ask(build, capture, "SELECT COUNT(*) AS x FROM slices WHERE name = 'ncclGroupEnd'")
+
+
+def traced(build, program, way, work, name):
+    """The captures that a way leaves, after checking that its program did not notice."""
+    plain = run([program, way], work, {})
+    folder = pathlib.Path(work, name)
+    seen = run([program, way], work, {"LD_PRELOAD": f"{build}/tracer/libringscope.so",
+                                      "RINGSCOPE_DIR": name, "RINGSCOPE_EXPORT": "none"})
+    assert seen == plain, (way, plain, seen)
+    captures = sorted(folder.glob("*.rsc"))
+    for capture in captures:
+        wait_for_end(capture)
+    left = sum(bool(rings(c)) for c in captures)
+    assert left == UNHEARD.get(way, 0), (way, left)
+    tool(build, "merge", folder, "--quiet")
+    for capture in captures:
+        assert not rings(capture), (way, rings(capture))
+    return captures
+
+
+def check_ways(build, program, work):
+    for way, expected in WAYS.items():
+        captures = traced(build, program, way, work, way)
+        got = sorted(calls(build, c) for c in captures)
+        assert got == sorted(expected), (way, got)
+        print("ok", way, flush=True)
+
+
+def check_thread_exit(build, program, work):
+    """A thread ends the process while others record: all that they had recorded is whole."""
+    for i in range(10):
+        capture, = traced(build, program, "thread-exit", work, f"thread-exit-{i}")
+        assert calls(build, capture) >= 10 + THREADS * LEAST + 5, calls(build, capture)
+        assert ask(build, capture, "SELECT incomplete + dropped_events AS x FROM run") == 0
+    print("ok thread-exit", flush=True)
+
+
+def check_without_shm(build, program, work):
+    if os.getuid() != 0:
+        print("needs root: mounts over /dev")
+        sys.exit(77)
+    for name, script, why in (("missing", SHM_MISSING, "No such file or directory"),
+                              ("read-only", SHM_READ_ONLY, "Read-only file system")):
+        inside = f'{script}\nLD_PRELOAD={build}/tracer/libringscope.so exec "{program}" plain'
+        done = run(["unshare", "--mount", "sh", "-euc", inside], work,
+                   {"RINGSCOPE_DIR": name, "RINGSCOPE_EXPORT": "none"})
+        assert done == (0, "at the end of plain\n", ""), (name, done)
+        capture, = pathlib.Path(work, name).glob("*.rsc")
+        assert calls(build, capture) == 20, name
+        said = ask(build, capture, "SELECT value AS x FROM meta WHERE key LIKE '%/kill_safe'")
+        assert said == f"no: rings on /dev/shm: {why}", said
+        print("ok /dev/shm", name, flush=True)
+
+
+def main(which, build, program):
+    build, program = os.path.abspath(build), os.path.abspath(program)
+    with tempfile.TemporaryDirectory() as work:
+        if which == "shm":
+            check_without_shm(build, program, work)
+            return
+        check_ways(build, program, work)
+        check_thread_exit(build, program, work)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
