@@ -32,10 +32,11 @@ static guint32 *ranks_by_world_rank(const RsBuilder *b)
     return index;
 }
 
-/* Room for members: the size claimed, as long as somebody vouches for it. */
+/* Room for members: the size claimed, as long as somebody vouches for it; never more, where
+ * captures disagree on it. */
 static guint32 member_room(const RsComm *c, const RsRawComm *raw)
 {
-    guint32 n = raw->n_world_ranks;
+    guint32 n = MIN(raw->n_world_ranks, (guint32)c->size);
     for (guint i = 0; i < raw->joins->len; i++) {
         gint32 r = g_array_index(raw->joins, RsJoin, i).comm_rank;
         if (r >= 0 && r < c->size)

@@ -162,6 +162,32 @@ static void processes_of_one_rank_become_its_tracks(void **state)
     assert_int_equal(m->warnings->len, 1);
 }
 
+/* One capture says that the communicator has two members, a damaged one names four. */
+static void communicator_of_two_sizes_has_no_more_members_than_the_first(void **state)
+{
+    RsBuilder *b = rs_builder_new();
+    const gint32 four[] = {0, 1, 2, 3};
+    guint32 comm = rs_builder_comm(b, 0x66, 0, RS_COMM_MPI, 2, "MPI_COMM_WORLD");
+    rs_builder_comm_members(b, comm, four, 4);
+    RsSig sig = rs_builder_sig_init(b, RS_KIND_CALL, "MPI_Allreduce");
+    sig.api = RS_API_MPI;
+    sig.klass = RS_CLASS_COLL;
+    sig.coll = RS_COLL_ALLREDUCE;
+    sig.comm = comm;
+    guint32 id = rs_builder_sig(b, &sig);
+    for (gint32 rank = 0; rank < 2; rank++) { /* of two clocks: their collectives are looked at */
+        guint32 p = rs_builder_add_process(b, rank, rank ? "b" : "a", 70 + rank);
+        rs_builder_process(b, p)->unit = RS_TIME_MONOTONIC;
+        guint32 t = rs_builder_add_track(b, p, "main", 7, FALSE);
+        for (guint32 i = 0; i < 5; i++)
+            rs_builder_event(b, t, id, 1000 * i + 10 * rank, 1000 * i + 90, RS_FLAG_SEQ, 0, i);
+    }
+    g_autoptr(RsModel) m = rs_builder_finish(b, RS_FINISH_ALL);
+    assert_int_equal(g_array_index(m->comms, RsComm, comm).n_members, 2);
+    assert_int_equal(m->instances->len, 5);
+    assert_true(g_array_index(m->instances, RsInstance, 3).complete);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -174,6 +200,7 @@ int main(void)
         cmocka_unit_test(rendezvous_counts_each_occurrence),
         cmocka_unit_test(events_of_a_track_hold_the_longer_first),
         cmocka_unit_test(processes_of_one_rank_become_its_tracks),
+        cmocka_unit_test(communicator_of_two_sizes_has_no_more_members_than_the_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
