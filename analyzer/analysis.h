@@ -102,7 +102,8 @@ typedef struct {
 
 typedef struct {
     const gchar *name;
-    const gchar *help; /* one line */
+    const gchar *help;         /* one line */
+    const gchar *const *kinds; /* of findings it may make; NULL at the end, NULL where none */
     gsize state_size;
     void (*init)(gpointer state, const RsContext *ctx);
     void (*feed)(gpointer state, const RsWindow *window);

@@ -13,46 +13,31 @@ typedef struct {
     gchar *format, *fail_on;
 } Options;
 
-static const gchar *const kinds[] = {
-    "straggler",
-    "slow-link",
-    "slow-host",
-    "packet-loss",
-    "jitter",
-    "load-imbalance",
-    "cpu-contention",
-    "small-messages",
-    "poor-overlap",
-    "wrong-algorithm",
-    "runtime-settings",
-    "data-loading",
-    "checkpoint-stall",
-    "launch-delay",
-    "late-sender",
-    "pipeline-bubble",
-    "communication-slows-compute",
-    "mismatched-collective",
-    "missing-rank",
-    "deadlock-cycle",
-    "order-divergence",
-    "result-divergence",
-    "version-mismatch",
-    "unobserved-communication",
-    "clock-untrusted",
-    "incomplete-data",
-};
+static gboolean is_kind(const gchar *word)
+{
+    for (guint i = 0; rs_analyses[i]; i++)
+        if (rs_analyses[i]->kinds && g_strv_contains(rs_analyses[i]->kinds, word))
+            return TRUE;
+    return FALSE;
+}
 
-/* NULL where all are kinds, else the one that is not. */
+/* A guard that waits for what nobody looks for would never fail: such a word is wrong usage. */
 static const gchar *find_unknown(gchar **list)
 {
-    for (guint i = 0; list && list[i]; i++) {
-        gboolean known = FALSE;
-        for (guint k = 0; k < G_N_ELEMENTS(kinds) && !known; k++)
-            known = strcmp(kinds[k], list[i]) == 0;
-        if (!known)
+    for (guint i = 0; list && list[i]; i++)
+        if (!is_kind(list[i]))
             return list[i];
-    }
     return NULL;
+}
+
+static gchar *dup_kinds(void)
+{
+    g_autoptr(GPtrArray) all = g_ptr_array_new();
+    for (guint i = 0; rs_analyses[i]; i++)
+        for (guint k = 0; rs_analyses[i]->kinds && rs_analyses[i]->kinds[k]; k++)
+            g_ptr_array_add(all, (gpointer)rs_analyses[i]->kinds[k]);
+    g_ptr_array_add(all, NULL);
+    return g_strjoinv(", ", (gchar **)all->pdata);
 }
 
 static gboolean found_any(const RsResults *results, gchar **list)
@@ -92,12 +77,13 @@ static int print_report(const Options *o, const RsReportFormat *format, int argc
 int rs_command_report(const RsCommand *self, int argc, char **argv)
 {
     static Options o;
+    g_autofree gchar *kinds = dup_kinds();
+    g_autofree gchar *fail_on_help = g_strconcat("exit 1 where one is found: ", kinds, NULL);
     const GOptionEntry entries[] = {
         {"format", 0, 0, G_OPTION_ARG_STRING, &o.format, "text (default) or json", "FORMAT"},
         RS_SCOPE_ENTRIES(o.scope),
         {"steps", 0, 0, G_OPTION_ARG_STRING, &o.scope.steps, "only these steps: 10-20", "LIST"},
-        {"fail-on", 0, 0, G_OPTION_ARG_STRING, &o.fail_on,
-         "exit 1 where a finding is of one of these kinds", "KIND,..."},
+        {"fail-on", 0, 0, G_OPTION_ARG_STRING, &o.fail_on, fail_on_help, "KIND,..."},
         G_OPTION_ENTRY_NULL,
     };
     int status;
@@ -111,6 +97,7 @@ int rs_command_report(const RsCommand *self, int argc, char **argv)
     g_auto(GStrv) fail_on = o.fail_on ? g_strsplit(o.fail_on, ",", -1) : NULL;
     const gchar *unknown = find_unknown(fail_on);
     if (unknown)
-        return rs_command_usage(self, "no kind of finding is called '%s'", unknown);
+        return rs_command_usage(self, "--fail-on %s: no finding that is looked for; there are %s",
+                                unknown, kinds);
     return print_report(&o, format, argc, argv, fail_on);
 }

@@ -106,9 +106,12 @@ static void finish(gpointer state, const RsContext *ctx, RsResults *results)
         add_untrusted(ctx, results);
 }
 
+static const gchar *const kinds[] = {"incomplete-data", "clock-untrusted", NULL};
+
 const RsAnalysis rs_analysis_integrity = {
     .name = "integrity",
     .help = "missing captures, lost events, clocks that can't be trusted",
+    .kinds = kinds,
     .state_size = sizeof(guint8),
     .init = init,
     .feed = feed,

@@ -395,9 +395,12 @@ static void release(gpointer state)
     g_array_unref(((State *)state)->transfers);
 }
 
+static const gchar *const kinds[] = {"slow-link", NULL};
+
 const RsAnalysis rs_analysis_slow_link = {
     .name = "slow-link",
     .help = "a path between two hosts that gives less than its peers",
+    .kinds = kinds,
     .state_size = sizeof(State),
     .init = init,
     .feed = feed,

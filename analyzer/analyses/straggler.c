@@ -509,9 +509,12 @@ static void finish(gpointer state, const RsContext *ctx, RsResults *results)
     say_limits(ctx, streams, st->gatherings->len, results);
 }
 
+static const gchar *const kinds[] = {"straggler", NULL};
+
 const RsAnalysis rs_analysis_straggler = {
     .name = "straggler",
     .help = "ranks that others wait for, because their own work takes longer",
+    .kinds = kinds,
     .state_size = sizeof(State),
     .init = init,
     .feed = feed,

@@ -27,7 +27,8 @@ def check_report(tool, run):
     kinds = [f["kind"] for f in json.loads(tool("report", run, "--format", "json"))["findings"]]
     assert "slow-link" in kinds, kinds
     tool("report", run, "--fail-on", "slow-link", status=1)
-    tool("report", run, "--fail-on", "jitter,packet-loss")
+    tool("report", run, "--fail-on", "straggler,clock-untrusted")
+    tool("report", run, "--fail-on", "slow-link,packet-loss", status=2, says="packet-loss")
     tool("report", run, "--fail-on", "slow-lnik", status=2, says="slow-lnik")
     tool("report", run, "--format", "pdf", status=2, says="pdf")
     tool("report", status=2, says="which run")
