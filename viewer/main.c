@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - ringscope-viewer: the timeline of a run, in a window or as a picture. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -80,8 +81,10 @@ static int write_screenshot(const Options *o)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(RsScene) s = rs_scene_open((const gchar *const *)o->paths, NULL, NULL, &error);
-    if (!s)
-        return fail(o->paths[0], error->message);
+    if (!s) {
+        fprintf(stderr, "ringscope-viewer: %s\n", error->message); /* names the file itself */
+        return EXIT_UNUSABLE;
+    }
     rs_scene_resize(s, o->width, o->height);
     if (o->finding > 0)
         rs_scene_show_finding(s, o->finding - 1);
@@ -117,6 +120,7 @@ static int run(Options *o)
 int main(int argc, char **argv)
 {
     Options o = {.width = 1280, .height = 800};
+    signal(SIGXFSZ, SIG_IGN); /* a picture over the limit is an error that can be told */
     g_autoptr(GError) error = NULL;
     int status = parse(&o, &argc, &argv, &error) ? run(&o) : fail("wrong usage", error->message);
     g_free(o.screenshot);

@@ -3,6 +3,7 @@
 
 #include "details.h"
 #include "escape.h"
+#include "export/stream.h"
 #include "paint.h"
 #include "run.h"
 
@@ -140,18 +141,27 @@ static void paint_all(RsScene *s, cairo_t *cr, gint width, gint height)
     rs_pen_release(&pen);
 }
 
+static cairo_status_t put_bytes(void *out, const unsigned char *data, unsigned int n)
+{
+    rs_stream_put_len(out, (const gchar *)data, n);
+    return CAIRO_STATUS_SUCCESS; /* what fails is said at the end */
+}
+
 gboolean rs_picture_write(RsScene *s, const gchar *path, gint width, gint height, GError **error)
 {
     cairo_surface_t *image = cairo_image_surface_create(CAIRO_FORMAT_RGB24, width, height);
     cairo_t *cr = cairo_create(image);
     paint_all(s, cr, width, height);
     cairo_status_t status = cairo_status(cr);
-    if (status == CAIRO_STATUS_SUCCESS)
-        status = cairo_surface_write_to_png(image, path);
+    RsStream *out = status == CAIRO_STATUS_SUCCESS ? rs_stream_open(path, error) : NULL;
+    if (out)
+        status = cairo_surface_write_to_png_stream(image, put_bytes, out);
     cairo_destroy(cr);
     cairo_surface_destroy(image);
-    if (status != CAIRO_STATUS_SUCCESS)
-        g_set_error(error, RS_ERROR, RS_ERROR_IO, "%s: %s; name a file that can be written", path,
-                    cairo_status_to_string(status));
-    return status == CAIRO_STATUS_SUCCESS;
+    if (status == CAIRO_STATUS_SUCCESS)
+        return out && rs_stream_finish(out, error);
+    g_set_error(error, RS_ERROR, RS_ERROR_IO, "%s: %s", path, cairo_status_to_string(status));
+    if (out)
+        rs_stream_cancel(out);
+    return FALSE;
 }

@@ -3,10 +3,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "export.h"
 #include "run.h"
+
+static char unfinished[PATH_MAX]; /* the temporary file of now, for a signal handler */
+
+void rs_export_abandon(void)
+{
+    if (unfinished[0])
+        unlink(unfinished);
+}
 
 gchar *rs_export_dup_temporary(const gchar *path)
 {
@@ -18,8 +29,25 @@ static void set_error(GError **error, const gchar *path, int number)
     g_set_error(error, RS_ERROR, RS_ERROR_IO, "%s: can't be written: %s", path, g_strerror(number));
 }
 
+/* A device or a pipe would be gone with the rename, and a folder only refuses at the end. */
+static gboolean may_be_replaced(const gchar *path, GError **error)
+{
+    struct stat st;
+    if (stat(path, &st) != 0 || S_ISREG(st.st_mode))
+        return TRUE;
+    if (S_ISDIR(st.st_mode))
+        set_error(error, path, EISDIR);
+    else
+        g_set_error(error, RS_ERROR, RS_ERROR_IO,
+                    "%s: can't be written: a device or a pipe; name a file", path);
+    return FALSE;
+}
+
 static int open_private(const gchar *temporary, const gchar *path, GError **error)
 {
+    if (!may_be_replaced(path, error))
+        return -1;
+    g_strlcpy(unfinished, temporary, sizeof unfinished); /* first: a signal may come at any time */
     unlink(temporary); /* of a process of the same number that died */
     int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <glib/gstdio.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -200,6 +202,25 @@ static void status_counts_the_ranks_that_are_there(void **state)
     assert_true(g_str_has_prefix(g_ptr_array_index(warnings, 0), "rank 2"));
 }
 
+static void a_picture_that_does_not_fit_leaves_nothing(void **state)
+{
+    g_autoptr(GError) error = NULL;
+    struct rlimit before, small;
+    g_autoptr(RsScene) s = scene_new(4);
+    g_autofree gchar *folder = g_dir_make_tmp("viewer-XXXXXX", NULL);
+    g_autofree gchar *path = g_build_filename(folder, "run.png", NULL);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = (struct rlimit){1000, before.rlim_max};
+    signal(SIGXFSZ, SIG_IGN); /* as the programs do */
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    gboolean written = rs_picture_write(s, path, 900, 600, &error);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, SIG_DFL);
+    assert_false(written);
+    assert_non_null(strstr(error->message, path));
+    assert_int_equal(g_rmdir(folder), 0); /* nothing is in it */
+}
+
 static void a_picture_of_thousands_of_ranks_is_written(void **state)
 {
     g_autoptr(GError) error = NULL;
@@ -233,6 +254,7 @@ int main(void)
         cmocka_unit_test(a_message_to_a_rank_without_capture_is_told),
         cmocka_unit_test(a_name_with_escapes_is_harmless),
         cmocka_unit_test(status_counts_the_ranks_that_are_there),
+        cmocka_unit_test(a_picture_that_does_not_fit_leaves_nothing),
         cmocka_unit_test(a_picture_of_thousands_of_ranks_is_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
