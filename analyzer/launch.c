@@ -23,6 +23,7 @@ static void fill_set(sigset_t *set)
 G_GNUC_NORETURN static void become(gchar **argv, gchar **environment, const sigset_t *mask,
                                    int tell)
 {
+    signal(SIGXFSZ, SIG_DFL);
     sigprocmask(SIG_SETMASK, mask, NULL);
     execvpe(argv[0], argv, environment);
     int cause = errno;

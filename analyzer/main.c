@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - `ringscope COMMAND`: the table of commands, and nothing else. */
 #include "command.h"
+#include "export/export.h"
 
+#include <errno.h>
 #include <locale.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 static const RsCommand commands[] = {
     {"run", "[options] -- PROGRAM [ARGUMENTS]", "traces one program, then merges what it left",
-     "ringscope run -- mpirun -n 4 ./train   (or: ringscope run -np 4 -- ./train)",
-     rs_command_run},
+     "ringscope run -- mpirun -n 4 ./train   (or: ringscope run -np 4 -- ./train)", rs_command_run},
     {"merge", "DIR|CAPTURE [options]", "captures to run.json and run.sqlite",
      "ringscope merge ringscope-train-1   writes ringscope-train-1/run.json and run.sqlite",
      rs_command_merge},
@@ -17,13 +19,15 @@ static const RsCommand commands[] = {
      "ringscope report run --fail-on straggler,slow-link   names them; exit 1 where there is one",
      rs_command_report},
     {"export", "RUN... --format FORMAT -o FILE [options]", "writes one file for other tools",
-     "ringscope export run --format chrome -o run.json --from 1.5 --to 2   half a second for Perfetto",
+     "ringscope export run --format chrome -o run.json --from 1.5 --to 2   half a second for "
+     "Perfetto",
      rs_command_export},
     {"query", "RUN SQL [options]", "asks a run in read-only SQL (schemas/trace.sql)",
-     "ringscope query run \"SELECT * FROM last_arrivals\"   who was last, and how long others waited",
+     "ringscope query run \"SELECT * FROM last_arrivals\"   who was last, and how long others "
+     "waited",
      rs_command_query},
-    {"view", "RUN [options of the window]", "opens the window",
-     "ringscope view ringscope-train-1", rs_command_view},
+    {"view", "RUN [options of the window]", "opens the window", "ringscope view ringscope-train-1",
+     rs_command_view},
     {"version", "", "prints the version", "ringscope version", rs_command_version},
 };
 
@@ -57,6 +61,31 @@ static const RsCommand *find_command(const char *name)
     return NULL;
 }
 
+static void clean_up_and_die(int sig)
+{
+    rs_export_abandon();
+    signal(sig, SIG_DFL);
+    raise(sig);
+}
+
+/* Ctrl-C leaves no half of a file behind. What was ignored when we began stays ignored. */
+static void catch_interrupts(void)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    for (gsize i = 0; i < G_N_ELEMENTS(signals); i++)
+        if (signal(signals[i], clean_up_and_die) == SIG_IGN)
+            signal(signals[i], SIG_IGN);
+}
+
+/* An answer that did not fit on its disk is no answer. */
+static int check_output(int status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    fprintf(stderr, "ringscope: can't write the answer: %s\n", g_strerror(errno));
+    return RS_EXIT_FAILED;
+}
+
 int main(int argc, char **argv)
 {
     setlocale(LC_CTYPE, ""); /* numbers stay in the C locale: output is read by programs */
@@ -67,12 +96,14 @@ int main(int argc, char **argv)
     const char *name = argv[1];
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
         print_help(stdout);
-        return 0;
+        return check_output(0);
     }
     const RsCommand *c = find_command(strcmp(name, "--version") == 0 ? "version" : name);
     if (!c) {
         fprintf(stderr, "ringscope: no command '%s' (try: ringscope --help)\n", name);
         return RS_EXIT_FAILED;
     }
-    return c->run(c, argc - 1, argv + 1);
+    signal(SIGXFSZ, SIG_IGN); /* a file over its limit is an error that can be told */
+    catch_interrupts();
+    return check_output(c->run(c, argc - 1, argv + 1));
 }

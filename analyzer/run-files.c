@@ -2,10 +2,35 @@
 #include "run-files.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <glib/gstdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "capture.h"
+
+gssize rs_run_file_read_head(const gchar *path, gchar head[RS_RUN_FILE_HEAD], GError **error)
+{
+    struct stat st;
+    gssize n = -1;
+    memset(head, 0, RS_RUN_FILE_HEAD);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    gboolean regular = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    if (regular)
+        n = pread(fd, head, RS_RUN_FILE_HEAD, 0);
+    if (n < 0)
+        g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE, "%s: %s", path,
+                    fd >= 0 && !regular ? "not a regular file" : g_strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return n;
+}
+
+gboolean rs_run_file_head_is_sqlite(const gchar head[RS_RUN_FILE_HEAD])
+{
+    return memcmp(head, "SQLite format 3", RS_RUN_FILE_HEAD) == 0;
+}
 
 typedef enum {
     CONTENT_CAPTURE,
@@ -17,16 +42,12 @@ typedef enum {
 
 static gboolean sniff(const gchar *path, Content *ret, GError **error)
 {
-    gchar head[16] = {0};
-    FILE *f = g_fopen(path, "rbe");
-    if (!f) {
-        g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE, "%s: %s", path, g_strerror(errno));
+    gchar head[RS_RUN_FILE_HEAD];
+    gssize n = rs_run_file_read_head(path, head, error);
+    if (n < 0)
         return FALSE;
-    }
-    gsize n = fread(head, 1, sizeof head, f);
-    fclose(f);
     static const guint32 magic = RS_BLOCK_MAGIC;
-    if (memcmp(head, "SQLite format 3", 16) == 0)
+    if (rs_run_file_head_is_sqlite(head))
         *ret = CONTENT_SQLITE;
     else if (memcmp(head, &magic, sizeof magic) == 0 || rs_capture_is_named(path))
         *ret = CONTENT_CAPTURE;
@@ -169,12 +190,13 @@ static gboolean add_folder(RsRunFiles *o, const gchar *path, GError **error)
 
 static gboolean add_path(RsRunFiles *o, const gchar *path, GError **error)
 {
-    if (!g_file_test(path, G_FILE_TEST_EXISTS)) {
-        g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE, "%s: no such file or folder", path);
+    GStatBuf st;
+    if (g_stat(path, &st) != 0) {
+        g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE, "%s: %s", path,
+                    errno == ENOENT ? "no such file or folder" : g_strerror(errno));
         return FALSE;
     }
-    return g_file_test(path, G_FILE_TEST_IS_DIR) ? add_folder(o, path, error)
-                                                 : add_file(o, path, error);
+    return S_ISDIR(st.st_mode) ? add_folder(o, path, error) : add_file(o, path, error);
 }
 
 static void free_file(gpointer data)

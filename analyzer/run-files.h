@@ -21,6 +21,12 @@ typedef struct {
     gboolean from_folder;
 } RsRunFiles;
 
+/* The first bytes of a regular file, zeros behind its end; returns how many there were, or -1 and
+ * `error`. Never waits, as a pipe without a writer would make it. */
+#define RS_RUN_FILE_HEAD 16
+gssize rs_run_file_read_head(const gchar *path, gchar head[RS_RUN_FILE_HEAD], GError **error);
+gboolean rs_run_file_head_is_sqlite(const gchar head[RS_RUN_FILE_HEAD]);
+
 /* NULL and RS_ERROR where a path is nothing that can be read. */
 RsRunFiles *rs_run_files_find(const gchar *const *paths, GError **error);
 void rs_run_files_free(RsRunFiles *files);

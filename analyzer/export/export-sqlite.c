@@ -13,6 +13,7 @@
 
 #include "export.h"
 #include "report/report.h"
+#include "sqlite-open.h"
 #include "stream.h"
 #include "trace-sql.h"
 
@@ -395,7 +396,8 @@ gboolean rs_export_sqlite(const RsExport *x, const gchar *path, GError **error)
     Db d = {.m = x->model};
     if (!rs_export_make_private(temporary, path, error))
         return FALSE;
-    check(&d, sqlite3_open_v2(temporary, &d.db, SQLITE_OPEN_READWRITE, NULL));
+    g_autofree gchar *name = rs_sqlite_dup_name(temporary);
+    check(&d, sqlite3_open_v2(name, &d.db, SQLITE_OPEN_READWRITE, NULL));
     fill_all(&d, x);
     g_autofree gchar *why = g_strdup(d.db ? sqlite3_errmsg(d.db) : sqlite3_errstr(d.rc));
     int rc = sqlite3_close(d.db);

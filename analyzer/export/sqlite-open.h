@@ -23,6 +23,9 @@ typedef struct {
 gboolean rs_sqlite_open(RsSqlite *s, const gchar *path, gdouble limit_s, GError **error);
 void rs_sqlite_close(RsSqlite *s);
 
+/* `path` as SQLite takes for a path and never for a URI. Returned: free it. */
+gchar *rs_sqlite_dup_name(const gchar *path);
+
 /* True where the file begins like an SQLite file. */
 gboolean rs_sqlite_is_one(const gchar *path);
 

@@ -30,6 +30,10 @@ static void status_of_the_program_is_kept(void **state)
     assert_int_equal(run_shell("exit 0", environment), 0);
     assert_int_equal(run_shell("exit 37", environment), 37);
     assert_int_equal(run_shell("kill -SEGV $$", environment), 128 + SIGSEGV);
+    signal(SIGXFSZ,
+           SIG_IGN); /* what the command ignores for itself, the program does not inherit */
+    assert_int_equal(run_shell("kill -XFSZ $$", environment), 128 + SIGXFSZ);
+    signal(SIGXFSZ, SIG_DFL);
 }
 
 static void environment_is_the_program_s_alone(void **state)
@@ -64,7 +68,8 @@ static void signal_to_the_launcher_reaches_the_program(void **state)
         close(in[1]);
         g_auto(GStrv) environment = g_get_environ();
         gchar *argv[] = {(gchar *)"sh", (gchar *)"-c",
-                         (gchar *)"trap 'exit 7' USR1; exec 3<&0; cat <&3 >&2 & echo ready; wait", NULL};
+                         (gchar *)"trap 'exit 7' USR1; exec 3<&0; cat <&3 >&2 & echo ready; wait",
+                         NULL};
         int status = 99;
         rs_launch(argv, environment, &status, NULL);
         _exit(status);

@@ -3,8 +3,12 @@
 """check-commands.py WRITER TOOL: what report, export and query answer, and their exit status."""
 import csv
 import json
+import os
 import pathlib
+import resource
+import signal
 import sqlite3
+import stat
 import subprocess
 import sys
 import tempfile
@@ -65,6 +69,58 @@ def check_export(tool, run, folder):
     assert not list(folder.glob("*.part-*"))
 
 
+def check_what_is_no_file(tool, run, folder):
+    """Nothing waits for a pipe, and no export takes the place of a pipe, a device or a folder."""
+    pipe = folder / "pipe"
+    os.mkfifo(pipe)
+    for args in (("report", pipe), ("query", pipe, "SELECT 1"), ("merge", pipe)):
+        tool(*args, status=2, says="not a regular file")
+    for name in ("chrome", "csv", "sqlite"):
+        tool("export", run, "--format", name, "-o", pipe, status=2, says="a device or a pipe")
+        tool("export", run, "--format", name, "-o", folder, status=2, says="directory")
+    assert stat.S_ISFIFO(pipe.stat().st_mode), "an export took the pipe's place"
+    loop = folder / "loop"
+    loop.symlink_to(loop)
+    tool("report", loop, status=2, says="symbolic links")
+    odd = folder / "file:odd.sqlite"
+    odd.write_bytes(run.read_bytes())
+    p = subprocess.run([os.path.abspath(tool.path), "query", odd.name, "SELECT 7"], cwd=folder, text=True,
+                       stdout=subprocess.PIPE, check=True)
+    assert p.stdout.split()[1] == "7", "a name is no URI"
+
+
+def check_no_room(tool, run, folder):
+    """What does not fit is an error, and leaves nothing behind."""
+    target = folder / "big.json"
+    for name in ("chrome", "csv", "sqlite"):
+        p = subprocess.run([tool.path, "export", run, "--format", name, "-o", target],
+                           stderr=subprocess.PIPE, text=True, preexec_fn=lambda: (
+                               resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))))
+        assert p.returncode == 2 and "can't be written" in p.stderr, (name, p.returncode, p.stderr)
+        assert not target.exists() and not list(folder.glob("*.part-*"))
+    for args in (("report", run), ("query", run, "SELECT * FROM events"),
+                 ("query", run, "SELECT 1", "--format", "json"), ("--help",)):
+        with open("/dev/full", "w") as full:
+            p = subprocess.run([tool.path, *args], stdout=full, stderr=subprocess.PIPE, text=True)
+        assert p.returncode == 2 and "can't write the answer" in p.stderr, (args, p.returncode)
+
+
+def check_interrupted(tool, run, folder):
+    """Ctrl-C in the middle of an export leaves no part of it."""
+    caught = False
+    for _ in range(200):
+        target = folder / "cut.json"
+        p = subprocess.Popen([tool.path, "export", run, "--format", "chrome", "-o", target])
+        while p.poll() is None and not list(folder.glob("cut.json.part-*")):
+            pass
+        p.send_signal(signal.SIGINT)
+        caught = p.wait() == -signal.SIGINT
+        assert not list(folder.glob("*.part-*")), "a part is left"
+        if caught:
+            break
+    assert caught, "never interrupted"
+
+
 def check_query(tool, run, folder):
     rows = json.loads(tool("query", run, "SELECT rank, wall_s, NULL AS n, 'x\"y' AS t FROM "
                            "time_per_rank WHERE step IS NULL", "--format", "json"))
@@ -111,6 +167,9 @@ def main(writer, tool_path):
         check_export(tool, run, folder)
         check_query(tool, run, folder)
         check_foreign(tool, folder)
+        check_what_is_no_file(tool, run, folder)
+        check_no_room(tool, run, folder)
+        check_interrupted(tool, run, folder)
 
 
 if __name__ == "__main__":
