@@ -78,7 +78,6 @@ int rs_command_report(const RsCommand *self, int argc, char **argv)
     const GOptionEntry entries[] = {
         {"format", 0, 0, G_OPTION_ARG_STRING, &o.format, "text (default) or json", "FORMAT"},
         RS_SCOPE_ENTRIES(o.scope),
-        {"steps", 0, 0, G_OPTION_ARG_STRING, &o.scope.steps, "only these steps: 10-20", "LIST"},
         {"fail-on", 0, 0, G_OPTION_ARG_STRING, &o.fail_on, fail_on_help, "KIND,..."},
         G_OPTION_ENTRY_NULL,
     };

@@ -20,8 +20,9 @@ typedef struct {
 #define RS_SCOPE_ENTRIES(options)                                                                  \
     {"from", 0, 0, G_OPTION_ARG_DOUBLE, &(options).from_s, "from this second of the run", "S"},    \
         {"to", 0, 0, G_OPTION_ARG_DOUBLE, &(options).to_s, "up to this second", "S"},              \
+        {"ranks", 0, 0, G_OPTION_ARG_STRING, &(options).ranks, "only these ranks: 0-3,8", "LIST"}, \
     {                                                                                              \
-        "ranks", 0, 0, G_OPTION_ARG_STRING, &(options).ranks, "only these ranks: 0-3,8", "LIST"    \
+        "steps", 0, 0, G_OPTION_ARG_STRING, &(options).steps, "only these steps: 10-20", "LIST"    \
     }
 
 /* Checks the options against the model and fills the scope. Release it either way. */

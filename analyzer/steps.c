@@ -337,8 +337,7 @@ static gboolean from_repetition(RsModel *m)
 
 /* ---- what belongs to which step ---- */
 
-/* The step whose span on `rank` holds `ns`; spans of one rank are in order of time. */
-static guint32 step_at(const RsModel *m, guint32 rank, gint64 ns)
+guint32 rs_model_first_step(const RsModel *m, guint32 rank, gint64 ns)
 {
     guint32 low = 0, high = m->steps->len;
     while (low < high) {
@@ -351,11 +350,18 @@ static guint32 step_at(const RsModel *m, guint32 rank, gint64 ns)
         else
             high = mid;
     }
-    if (low >= m->steps->len)
+    return low;
+}
+
+/* The step whose span on `rank` holds `ns`. */
+static guint32 step_at(const RsModel *m, guint32 rank, gint64 ns)
+{
+    guint32 i = rs_model_first_step(m, rank, ns);
+    if (i >= m->steps->len)
         return RS_NONE;
-    const RsStep *s = &g_array_index(m->steps, RsStep, low);
+    const RsStep *s = &g_array_index(m->steps, RsStep, i);
     const RsSpan *span = &g_array_index(m->step_spans, RsSpan, s->first_span + rank);
-    return ns >= span->start_ns && ns < span->end_ns ? low : RS_NONE;
+    return ns >= span->start_ns && ns < span->end_ns ? i : RS_NONE;
 }
 
 static guint32 step_of(const RsModel *m, guint32 event)

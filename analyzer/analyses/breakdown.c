@@ -18,19 +18,29 @@ typedef struct {
 typedef struct {
     const RsContext *ctx;
     guint32 n_ranks, n_steps;
-    Sum *sums; /* rank-major: the run, then its steps */
+    guint32 *ranks; /* RsRank indices of those in scope that have a capture */
+    Sum *sums;      /* in their order: the run, then its steps */
 } State;
 
-static Sum *sum_of(const State *st, guint32 rank, guint32 row)
+static Sum *sum_of(const State *st, guint32 i, guint32 row)
 {
-    return &st->sums[(gsize)rank * (st->n_steps + 1) + row];
+    return &st->sums[(gsize)i * (st->n_steps + 1) + row];
+}
+
+static void choose_ranks(State *st, const RsContext *ctx)
+{
+    guint n = ctx->model->ranks->len;
+    st->ranks = g_new(guint32, n + 1);
+    for (guint32 r = 0; r < n; r++)
+        if (ctx->rank_in[r] && !rs_model_rank(ctx->model, r)->missing)
+            st->ranks[st->n_ranks++] = r;
 }
 
 static void init(gpointer state, const RsContext *ctx)
 {
     State *st = state;
     st->ctx = ctx;
-    st->n_ranks = ctx->model->ranks->len;
+    choose_ranks(st, ctx);
     st->n_steps = ctx->model->steps->len;
     if ((guint64)st->n_ranks * st->n_steps > ROWS_MAX)
         st->n_steps = 0;
@@ -41,17 +51,16 @@ static void feed(gpointer state, const RsWindow *w)
 {
     State *st = state;
     const RsModel *m = st->ctx->model;
-    for (guint32 r = 0; r < st->n_ranks; r++) {
-        if (!st->ctx->rank_in[r] || rs_model_rank(m, r)->missing)
-            continue;
+    for (guint32 i = 0; i < st->n_ranks; i++) {
+        guint32 r = st->ranks[i];
         const RsTimeline *t = &st->ctx->timelines[r];
-        Sum *run = sum_of(st, r, 0);
+        Sum *run = sum_of(st, i, 0);
         rs_timeline_sum(t, w->from_ns, w->to_ns, run->parts, &run->hidden_ns);
         for (guint32 s = 0; s < st->n_steps; s++) {
             const RsStep *step = &g_array_index(m->steps, RsStep, s);
             const RsSpan *span = &g_array_index(m->step_spans, RsSpan, step->first_span + r);
             gint64 from = MAX(span->start_ns, w->from_ns), to = MIN(span->end_ns, w->to_ns);
-            Sum *sum = sum_of(st, r, s + 1);
+            Sum *sum = sum_of(st, i, s + 1);
             if (to > from)
                 rs_timeline_sum(t, from, to, sum->parts, &sum->hidden_ns);
         }
@@ -87,27 +96,28 @@ static void finish(gpointer state, const RsContext *ctx, RsResults *results)
 {
     State *st = state;
     for (guint32 row = 0; row <= st->n_steps; row++)
-        for (guint32 r = 0; r < st->n_ranks; r++)
-            if (ctx->rank_in[r] && !rs_model_rank(ctx->model, r)->missing)
-                add_row(results, r, row == 0 ? RS_NONE : row - 1, sum_of(st, r, row));
+        for (guint32 i = 0; i < st->n_ranks; i++)
+            add_row(results, st->ranks[i], row == 0 ? RS_NONE : row - 1, sum_of(st, i, row));
     if (st->n_steps < ctx->model->steps->len)
-        rs_results_not_applicable(results, "breakdown per step",
-                                  "%u ranks times %u steps are too many rows: choose some steps of "
-                                  "the run to export, and report on those",
-                                  st->n_ranks, ctx->model->steps->len);
-    for (guint32 r = 0; r < st->n_ranks; r++)
-        if (ctx->rank_in[r] && ctx->timelines[r].blind) {
+        rs_results_not_applicable(
+            results, "breakdown per step",
+            "%u ranks times %u steps are too many rows: --ranks gives those of "
+            "some ranks",
+            st->n_ranks, ctx->model->steps->len);
+    for (guint32 i = 0; i < st->n_ranks; i++)
+        if (ctx->timelines[st->ranks[i]].blind) {
             rs_results_not_applicable(
                 results, "exposed communication",
                 "threads or devices communicate behind rank %d's main thread, and nothing recorded "
                 "tells when that thread waits for them: its communication is shown as hidden",
-                rs_model_rank(ctx->model, r)->rank);
+                rs_model_rank(ctx->model, st->ranks[i])->rank);
             break;
         }
 }
 
 static void release(gpointer state)
 {
+    g_free(((State *)state)->ranks);
     g_free(((State *)state)->sums);
 }
 

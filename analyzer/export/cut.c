@@ -42,11 +42,14 @@ static void cut_release(Cut *c)
     g_free(c->new_of);
 }
 
+/* Spans of one rank are in order of time: from the first that ends after `start`. */
 static gboolean in_steps(const Cut *c, guint32 rank, gint64 start, gint64 end)
 {
-    for (guint i = 0; i < c->m->steps->len; i++) {
+    for (guint i = rs_model_first_step(c->m, rank, start); i < c->m->steps->len; i++) {
         const RsStep *s = &g_array_index(c->m->steps, RsStep, i);
         const RsSpan *span = &g_array_index(c->m->step_spans, RsSpan, s->first_span + rank);
+        if (span->end_ns > span->start_ns && span->start_ns >= end)
+            return FALSE;
         if (c->step_in[i] && start < span->end_ns && end > span->start_ns)
             return TRUE;
     }

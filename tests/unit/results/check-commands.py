@@ -55,6 +55,15 @@ def check_export(tool, run, folder):
     slices = [e for e in doc["traceEvents"] if e["ph"] == "X"]
     assert slices and {e["pid"] for e in slices} == {1, 2}
     assert all(float(e["ts"]) < 0.4e6 and float(e["ts"]) + float(e["dur"]) > 0.2e6 for e in slices)
+    tool("export", run, "--format", "csv", "-o", folder / "steps.csv", "--steps", "3-4,9")
+    spans = json.loads(tool("query", run, "SELECT rank, s.start_ns, s.end_ns FROM step_spans s "
+                            "JOIN steps ON steps.id = step_id JOIN ranks ON ranks.id = rank_id "
+                            "WHERE number IN (3, 4, 9)", "--format", "json"))
+    rows = list(csv.DictReader((folder / "steps.csv").read_text().splitlines()))
+    assert sum(r["name"] == "step" for r in rows) == len(spans) > 0
+    for r in rows:
+        assert any(s["rank"] == int(r["rank"]) and s["start_ns"] < int(r["end_ns"])
+                   and s["end_ns"] > int(r["start_ns"]) for s in spans), r
     tool("export", run, "--format", "csv", "-o", folder / "all.csv")
     rows = list(csv.DictReader((folder / "all.csv").read_text().splitlines()))
     assert len(rows) == int(tool("query", run, "SELECT COUNT(*) FROM events", "--format",
