@@ -117,7 +117,7 @@ static void bottom(MPI_Comm comm)
 
 static void probes(MPI_Comm comm)
 {
-    int v[2] = {element(rank, 0), element(rank, 1)}, got[2] = {0}, flag = 0;
+    int v[2] = {element(rank, 0), element(rank, 1)}, got[2] = {0}, flag;
     MPI_Request q[4], r;
     MPI_Status s;
     MPI_Message m;
@@ -126,14 +126,16 @@ static void probes(MPI_Comm comm)
     CALL(Probe, MPI_ANY_SOURCE, 20, comm, &s);
     check_status("probe", &s, left(), 20, 2);
     CALL_N(Recv, got, 2, MPI_INT, left(), 20, comm, MPI_STATUS_IGNORE);
-    while (!flag)
+    do
         CALL(Iprobe, left(), 21, comm, &flag, MPI_STATUS_IGNORE);
+    while (poll_again(flag));
     CALL_N(Recv, got, 2, MPI_INT, left(), 21, comm, &s);
     CALL(Mprobe, MPI_ANY_SOURCE, 22, comm, &m, MPI_STATUS_IGNORE);
     CALL_N(Mrecv, got, 2, MPI_INT, &m, &s);
     check_status("mrecv", &s, left(), 22, 2);
-    for (flag = 0; !flag;)
+    do
         CALL(Improbe, left(), MPI_ANY_TAG, comm, &flag, &m, &s);
+    while (poll_again(flag));
     check_status("improbe", &s, left(), 23, 2);
     CALL_N(Imrecv, got, 2, MPI_INT, &m, &r);
     CALL(Wait, &r, MPI_STATUS_IGNORE);
@@ -211,7 +213,7 @@ static void check_all(const char *what, int n)
 static void all_at_once(MPI_Comm comm)
 {
     MPI_Status *s = calloc(2 * MANY, sizeof *s);
-    int flag = 0;
+    int flag;
     start(comm, MANY);
     CALL(Waitall, 2 * MANY, requests, MPI_STATUSES_IGNORE);
     check_all("waitall of many", MANY);
@@ -220,8 +222,9 @@ static void all_at_once(MPI_Comm comm)
     check_status("waitall", &s[4], left(), 4, 1);
     check_all("waitall", 5);
     start(comm, 7);
-    while (!flag)
+    do
         CALL(Testall, 14, requests, &flag, MPI_STATUSES_IGNORE);
+    while (poll_again(flag));
     check_all("testall", 7);
     CALL(Waitall, 14, requests, MPI_STATUSES_IGNORE); /* all null */
     CALL(Waitall, 0, requests, MPI_STATUSES_IGNORE);
@@ -242,10 +245,10 @@ static void one_of(MPI_Comm comm)
     CALL(Waitany, 12, requests, &index, MPI_STATUS_IGNORE);
     CHECK("waitany of null", index, MPI_UNDEFINED);
     start(comm, 3);
-    while (done < 6) {
+    do {
         CALL(Testany, 6, requests, &index, &flag, MPI_STATUS_IGNORE);
         done += flag;
-    }
+    } while (poll_again(done == 6));
     check_all("testany", 3);
     CALL(Testany, 6, requests, &index, &flag, MPI_STATUS_IGNORE);
     CHECK("testany of null", flag && index == MPI_UNDEFINED, 1);
@@ -264,8 +267,11 @@ static void some_of(MPI_Comm comm)
     CALL(Waitsome, 8, requests, &n, indices, MPI_STATUSES_IGNORE);
     CHECK("waitsome of null", n, MPI_UNDEFINED);
     start(comm, 4);
-    for (done = 0; done < 8; done += n)
+    done = 0;
+    do {
         CALL(Testsome, 8, requests, &n, indices, MPI_STATUSES_IGNORE);
+        done += n;
+    } while (poll_again(done == 8));
     check_all("testsome", 4);
 }
 
@@ -274,8 +280,9 @@ static void test_one(MPI_Comm comm)
     int flag;
     start(comm, 1);
     for (int i = 0; i < 2; i++)
-        for (flag = 0; !flag;)
+        do
             CALL(Test, &requests[i], &flag, MPI_STATUS_IGNORE);
+        while (poll_again(flag));
     check_all("test", 1);
     MPI_Request none = MPI_REQUEST_NULL;
     MPI_Status s;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 int rank, size;
 
@@ -39,6 +40,13 @@ void check(const char *what, long long got, long long expected)
         return;
     fprintf(stderr, "rank %d: %s is %lld, not %lld\n", rank, what, got, expected);
     faults++;
+}
+
+bool poll_again(bool done)
+{
+    if (!done)
+        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+    return !done;
 }
 
 int element(int r, int i)

@@ -9,6 +9,7 @@
 #define TESTS_FAMILIES_H
 
 #include <mpi.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 extern int rank, size;
@@ -21,6 +22,9 @@ void check(const char *what, long long got, long long expected);
 #define CHECK(what, got, expected) check(what, (long long)(got), (long long)(expected))
 
 void expect_success(const char *name, int result);
+/* Whether to poll again, if so after a pause: polling without one, a rank makes more calls than its
+ * ring holds while other processes have the processors, and the tracer counts them as dropped. */
+bool poll_again(bool done);
 /* What rank `r` contributes as element `i`: no two are equal, and none is 0. */
 int element(int r, int i);
 
