@@ -48,6 +48,8 @@ struct rs_type {
     uint64_t size_bytes;
 };
 
+#define RS_RUN_ID_MAX 256
+
 #define RS_CACHE 4 /* last handles seen by a thread, direct-mapped */
 
 struct rs_thread {
@@ -118,6 +120,9 @@ struct rs_core {
     void (*meta)(const char *key, const char *value);
     /* World rank and size, once known (MPI_Init, launcher's variables, NCCL). */
     void (*set_rank)(int32_t rank, int32_t world_size);
+    const char *(*run_id)(void);
+    /* A back end learned which id all ranks have: before anything was made from the own one. */
+    void (*set_run_id)(const char *id);
     uint64_t (*run_hash)(void);  /* of the run id: the seed of identities */
     const char *(*host)(void);   /* RINGSCOPE_HOST or the host's name */
     const char *(*domain)(void); /* clock domain: machine name + time namespace */

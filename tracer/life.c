@@ -349,6 +349,19 @@ static void set_rank(int32_t rank, int32_t world_size)
     rs_unlock();
 }
 
+static const char *run_id(void)
+{
+    return rs_env.run_id;
+}
+
+static void set_run_id(const char *id)
+{
+    rs_lock();
+    snprintf(rs_env.run_id, sizeof(rs_env.run_id), "%s", id);
+    rs_meta_set_locked("run_id", rs_env.run_id);
+    rs_unlock();
+}
+
 static uint64_t run_hash(void)
 {
     uint64_t h = 0;
@@ -385,6 +398,8 @@ static void fill_core(void)
     rs_handles_fill(c);
     c->meta = rs_meta_set;
     c->set_rank = set_rank;
+    c->run_id = run_id;
+    c->set_run_id = set_run_id;
     c->run_hash = run_hash;
     c->host = host;
     c->domain = domain;

@@ -126,7 +126,7 @@ const char *rs_life_library(void) RS_HIDDEN; /* own absolute path */
 /* env.c */
 struct rs_env {
     char dir[RS_RING_PATH_MAX]; /* absolute */
-    char run_id[256];
+    char run_id[RS_RUN_ID_MAX];
     char host[256];
     char domain[384];
     char machine[256];

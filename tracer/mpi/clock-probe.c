@@ -2,6 +2,7 @@
 #include "clock-probe.h"
 
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #define KEPT          4            /* shortest round trips told to the capture */
 #define FIRST_WAIT_NS 2000000000ll /* until the other side comes at all */
 #define ROUND_WAIT_NS 250000000ll
+#define JOIN_WAIT_NS  5000000000ll /* until all ranks have come out of the real MPI_Init */
 #define TAG_ASK       1
 #define TAG_ANSWER    2
 
@@ -101,20 +103,72 @@ static bool is_one_host(int size)
     return size < 2;
 }
 
+/* ---- waits that end ---- */
+
+static bool is_done(MPI_Request *request)
+{
+    int done = 0;
+    return rs_mpi_real.Test(request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done;
+}
+
+/* false: not done in time. */
+static bool wait_for(MPI_Request *request, int64_t deadline)
+{
+    while (!is_done(request)) {
+        if (now_ns() > deadline)
+            return false;
+        sched_yield();
+    }
+    return true;
+}
+
+/* ---- all ranks, or none ---- */
+
+/* What the ranks tell each other. Never freed: a collective that was given up may still write it.
+ */
+struct join {
+    MPI_Request request;
+    struct domain own;
+    char run_id[RS_RUN_ID_MAX];
+    struct domain all[];
+};
+
+/* A rank without the tracer never joins, so nothing here blocks. */
+static bool join_all(struct join *j, int size)
+{
+    const MPI_Datatype byte = rs_mpi_predefined.byte;
+    int64_t deadline = now_ns() + JOIN_WAIT_NS;
+    if (rs_mpi_real.Comm_idup(rs_mpi_predefined.world, &probe.comm, &j->request) != MPI_SUCCESS ||
+        !wait_for(&j->request, deadline))
+        return false;
+    rs_mpi_real.Comm_set_errhandler(probe.comm, rs_mpi_predefined.errors_return);
+    return rs_mpi_real.Iallgather(&j->own, sizeof j->own, byte, j->all, sizeof *j->all, byte,
+                                  probe.comm, &j->request) == MPI_SUCCESS &&
+           wait_for(&j->request, deadline) &&
+           rs_mpi_real.Ibcast(j->run_id, sizeof j->run_id, byte, 0, probe.comm, &j->request) ==
+               MPI_SUCCESS &&
+           wait_for(&j->request, deadline);
+}
+
 void rs_mpi_probe_begin(void)
 {
     int size = 0;
     rs_mpi_real.Comm_rank(rs_mpi_predefined.world, &probe.rank);
     rs_mpi_real.Comm_size(rs_mpi_predefined.world, &size);
-    if (is_one_host(size) ||
-        rs_mpi_real.Comm_dup(rs_mpi_predefined.world, &probe.comm) != MPI_SUCCESS)
+    if (is_one_host(size))
         return;
-    rs_mpi_real.Comm_set_errhandler(probe.comm, rs_mpi_predefined.errors_return);
-    struct domain own = {domain_hash(), probe.rank}, *all = malloc((size_t)size * sizeof *all);
-    if (all && rs_mpi_real.Allgather(&own, sizeof own, rs_mpi_predefined.byte, all, sizeof own,
-                                     rs_mpi_predefined.byte, probe.comm) == MPI_SUCCESS)
-        choose_peers(all, size);
-    free(all);
+    struct join *j = calloc(1, sizeof *j + (size_t)size * sizeof *j->all);
+    if (!j)
+        return;
+    j->own = (struct domain){domain_hash(), probe.rank};
+    snprintf(j->run_id, sizeof j->run_id, "%s", rs_core->run_id());
+    if (!join_all(j, size)) {
+        rs_core->meta("off.clock", "not all ranks of MPI_COMM_WORLD are traced");
+        return;
+    }
+    rs_core->set_run_id(j->run_id);
+    choose_peers(j->all, size);
+    free(j);
 }
 
 /* ---- round trips ---- */
@@ -125,23 +179,12 @@ static void give_up(MPI_Request *request)
     rs_mpi_real.Request_free(request);
 }
 
-static bool is_done(MPI_Request *request)
+static bool is_passed(MPI_Request *request, int64_t deadline)
 {
-    int done = 0;
-    return rs_mpi_real.Test(request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done;
-}
-
-/* false: not done in time; the request is given up. */
-static bool wait_for(MPI_Request *request, int64_t deadline)
-{
-    while (!is_done(request)) {
-        if (now_ns() > deadline) {
-            give_up(request);
-            return false;
-        }
-        sched_yield();
-    }
-    return true;
+    bool done = wait_for(request, deadline);
+    if (!done)
+        give_up(request);
+    return done;
 }
 
 static bool start_receive(struct peer *p, int tag)
@@ -155,7 +198,7 @@ static bool send(struct peer *p, int tag, int64_t deadline)
     MPI_Request request;
     return rs_mpi_real.Isend(&p->out, sizeof p->out, rs_mpi_predefined.byte, p->rank, tag,
                              probe.comm, &request) == MPI_SUCCESS &&
-           wait_for(&request, deadline);
+           is_passed(&request, deadline);
 }
 
 /* ---- world rank 0: answers whoever asks ---- */
@@ -216,7 +259,7 @@ static bool make_trip(struct peer *p, int64_t deadline, struct rs_clock_probe *r
     if (!send(p, TAG_ASK, deadline))
         return false;
     do { /* an answer to what was given up may come first */
-        if (!start_receive(p, TAG_ANSWER) || !wait_for(&p->receive, deadline))
+        if (!start_receive(p, TAG_ANSWER) || !is_passed(&p->receive, deadline))
             return false;
         ret->received = rs_tick();
     } while (p->in.round != probe.round);

@@ -24,15 +24,14 @@
 
 /* The functions that the back end calls itself, as PMPI_X of the library found. */
 #define RS_MPI_REAL(X)                                                                             \
-    X(Allgather)                                                                                   \
     X(Cancel)                                                                                      \
     X(Cart_get)                                                                                    \
     X(Cartdim_get)                                                                                 \
     X(Comm_create_keyval)                                                                          \
-    X(Comm_dup)                                                                                    \
     X(Comm_get_name)                                                                               \
     X(Comm_get_parent)                                                                             \
     X(Comm_group)                                                                                  \
+    X(Comm_idup)                                                                                   \
     X(Comm_rank)                                                                                   \
     X(Comm_remote_group)                                                                           \
     X(Comm_remote_size)                                                                            \
@@ -47,6 +46,8 @@
     X(Group_size)                                                                                  \
     X(Group_translate_ranks)                                                                       \
     X(Initialized)                                                                                 \
+    X(Iallgather)                                                                                  \
+    X(Ibcast)                                                                                      \
     X(Irecv)                                                                                       \
     X(Isend)                                                                                       \
     X(Request_free)                                                                                \

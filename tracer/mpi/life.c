@@ -83,8 +83,8 @@ void rs_mpi_after_init(struct rs_thread *t)
     int saved = errno;
     t->depth++;
     if (begin()) {
-        rs_mpi_comm(t, rs_mpi_predefined.world);
         rs_mpi_probe_begin();
+        rs_mpi_comm(t, rs_mpi_predefined.world);
         rs_mpi_probe_clocks();
     }
     t->depth--;

@@ -4,6 +4,8 @@
     test-clock-probes.py FLAVOUR PROGRAM LIBRARY RINGSCOPE
 
 Three clocks on four ranks, offsets and drifts drawn at random; needs a library built with test_clock.
+As on several hosts of some launchers, each rank has a run id of its own: all take rank 0's. Where a
+rank is not traced, the others run without clocks, and say so.
 """
 import pathlib
 import random
@@ -17,7 +19,9 @@ from mpi_run import expect, query
 RANKS = 4
 # each rank starts the program with its own clock
 START = r'''
-case ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} in
+rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}
+export RINGSCOPE_RUN_ID="id-of-rank-$rank"
+case $rank in
 %s
 esac
 exec "$0" "$@"
@@ -69,16 +73,40 @@ def check_domains(ringscope, sqlite, clocks):
     expect('clock domains', domains, '3')
 
 
+def check_run_ids(ringscope, sqlite):
+    rows = query(ringscope, sqlite,
+                 "SELECT value, count(*) FROM meta WHERE key GLOB '*/run_id' GROUP BY value")
+    expect('run ids', rows, [['id-of-rank-0', str(RANKS)]])
+
+
+def check_partly_traced(flavour, program, library, ringscope, run):
+    script = START % '2) unset LD_PRELOAD;;\n*) export RINGSCOPE_TEST_CLOCK=$rank,0;;'
+    mpi_run.run(flavour, RANKS, ['sh', '-c', script, program], preload=[library], folder=run)
+    # without rank 0's id the captures are of different runs: each is read alone
+    captures = sorted(run.glob('*.rsc'))
+    expect('captures', len(captures), RANKS - 1)
+    for capture in captures:
+        sqlite = run / 'one.sqlite'
+        mpi_run.tool(ringscope, 'export', capture, '--format', 'sqlite', '-o', sqlite)
+        rows = query(ringscope, sqlite, "SELECT value FROM meta WHERE key GLOB '*/off.clock'")
+        expect('the clock is off', rows, [['not all ranks of MPI_COMM_WORLD are traced']])
+        sqlite.unlink()
+
+
 def main(flavour, program, library, ringscope):
     mpi_run.launcher_or_skip(flavour)
+    program = pathlib.Path(program).resolve()
     seed = random.randrange(10**6)
     print(f'seed {seed}')
     clocks = draw_clocks(seed)
     with tempfile.TemporaryDirectory() as name:
         run = pathlib.Path(name) / 'run'
-        mpi_run.run(flavour, RANKS, ['sh', '-c', start_script(clocks), pathlib.Path(program).resolve()],
-                    preload=[library], folder=run)
-        check_domains(ringscope, mpi_run.merge(ringscope, run), clocks)
+        mpi_run.run(flavour, RANKS, ['sh', '-c', start_script(clocks), program], preload=[library],
+                    folder=run)
+        sqlite = mpi_run.merge(ringscope, run)
+        check_domains(ringscope, sqlite, clocks)
+        check_run_ids(ringscope, sqlite)
+        check_partly_traced(flavour, program, library, ringscope, pathlib.Path(name) / 'partly')
 
 
 if __name__ == '__main__':
