@@ -10,21 +10,22 @@
 
 G_BEGIN_DECLS
 
-/* As options give it; the strings are GOption's. */
+/* As options give it, NULL where they don't; the strings are GOption's. */
 typedef struct {
-    gdouble from_s, to_s;
-    gchar *ranks, *steps;
+    gchar *from, *to, *ranks, *steps;
 } RsScopeOptions;
 
 /* Rows for a command's GOptionEntry array. */
 #define RS_SCOPE_ENTRIES(options)                                                                  \
-    {"from", 0, 0, G_OPTION_ARG_DOUBLE, &(options).from_s, "from this second of the run", "S"},    \
-        {"to", 0, 0, G_OPTION_ARG_DOUBLE, &(options).to_s, "up to this second", "S"},              \
+    {"from", 0, 0, G_OPTION_ARG_STRING, &(options).from, "from this second of the run", "S"},      \
+        {"to", 0, 0, G_OPTION_ARG_STRING, &(options).to, "up to this second", "S"},                \
         {"ranks", 0, 0, G_OPTION_ARG_STRING, &(options).ranks, "only these ranks: 0-3,8", "LIST"}, \
     {                                                                                              \
         "steps", 0, 0, G_OPTION_ARG_STRING, &(options).steps, "only these steps: 10-20", "LIST"    \
     }
 
+/* Whether from and to are a part of any run: what can be said before one is read. */
+gboolean rs_scope_check_times(const RsScopeOptions *options, GError **error);
 /* Checks the options against the model and fills the scope. Release it either way. */
 gboolean rs_scope_init(RsScope *scope, const RsScopeOptions *options, const RsModel *model,
                        GError **error);

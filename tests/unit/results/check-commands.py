@@ -19,12 +19,31 @@ class Tool:
         self.path = path
 
     def __call__(self, *args, status=0, says=""):
+        return self.run(args, status, says).stdout
+
+    def stderr(self, *args, status=0, says=""):
+        return self.run(args, status, says).stderr
+
+    def run(self, args, status, says):
         p = subprocess.run([self.path, *map(str, args)], stdout=subprocess.PIPE,
                            stderr=subprocess.PIPE, text=True)
         assert p.returncode == status, f"{args}: exit {p.returncode}, {p.stderr}"
         assert says in p.stderr, f"{args}: '{says}' is not in '{p.stderr}'"
         assert status != 2 or p.stderr.count("\n") == 1, f"{args}: one line says it: {p.stderr}"
-        return p.stdout
+        return p
+
+
+def check_parts(tool, run):
+    """A part that is not of the run is refused by the option that was given, whichever command."""
+    for words in (("report", run), ("export", run, "--format", "csv", "-o", "/dev/null")):
+        tool(*words, "--steps", "500-600", status=2, says="numbered 0 to ")
+        said = tool.stderr(*words, "--from", "99", status=2)
+        assert "--from 99: not in the run, which lasts " in said and "--to" not in said, said
+        for seconds in ("nan", "-1", "1e999", "x", ""):
+            tool(*words, "--from", seconds, status=2, says=f"--from {seconds}: not a number of sec")
+            tool(*words, "--to", seconds, status=2, says=f"--to {seconds}: not a number of seconds")
+        tool(*words, "--to", "0", status=2, says="--to 0: nothing of a run is before it")
+        tool(*words, "--from", "0.4", "--to", "0.2", status=2, says="--to 0.2: not after --from 0.4")
 
 
 def check_report(tool, run):
@@ -38,9 +57,7 @@ def check_report(tool, run):
     tool("report", status=2, says="which run")
     tool("report", run, "--ranks", "0-", status=2, says="--ranks 0-")
     tool("report", run, "--ranks", "99", status=2, says="4 ranks")
-    tool("report", run, "--steps", "500-600", status=2, says="steps")
-    tool("report", run, "--from", "99", status=2, says="not a part")
-    tool("report", run, "--from", "nan", status=2)
+    check_parts(tool, run)
     tool("report", run, "--no-such", status=2, says="no-such")
     assert "Findings" in tool("report", run, "--from", "0.1", "--to", "0.5")
     for command in ("report", "export", "query"):
