@@ -32,7 +32,8 @@ while [ $# -gt 0 ]; do
     --run) run=$2 ;;
     --seed) seed=$2 ;;
     --healthy) healthy=yes ;;
-    *) fail "unknown option $1; the head of $0 lists them" ;;
+    -h | --help) sed -n '3,/^set/s/^# \{0,1\}//p' "$0" && exit ;;
+    *) fail "unknown option $1; $0 --help lists them" ;;
     esac
     case $1 in
     --build | --run | --seed) shift ;;
@@ -61,7 +62,7 @@ if [ -z "$build" ]; then
     build=$top/build
     "$top/tests/install-deps.sh" run
     echo "quickstart: building in $build"
-    [ -f "$build/build.ninja" ] || meson setup "$build" "$top" >/dev/null
+    "$top/tests/configure.sh" "$build" || fail "meson failed; what it said stands above"
     ninja -C "$build" >"$build/quickstart-build.log" 2>&1 || {
         tail -n 40 "$build/quickstart-build.log" >&2
         fail "the build failed; all of it stands in $build/quickstart-build.log"

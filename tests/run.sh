@@ -11,6 +11,7 @@ set -eu
 cd "$(dirname "$0")/.."
 case "${1:-all}" in
 all | quick) what=${1:-all} ;;
+-h | --help) sed -n '3,/^set/s/^# \{0,1\}//p' tests/run.sh; exit 0 ;;
 *) echo "usage: tests/run.sh [quick]" >&2; exit 2 ;;
 esac
 
@@ -23,11 +24,8 @@ build() {
     suites=$2
     shift 2
     echo "== $folder"
-    [ -f "$folder/build.ninja" ] || meson setup "$folder" --werror "$@" >"$folder.setup.log" 2>&1 || {
-        cat "$folder.setup.log"
-        exit 1
-    }
-    rm -f "$folder.setup.log" "$folder/meson-logs/testlog.json"
+    tests/configure.sh "$folder" --werror "$@"
+    rm -f "$folder/meson-logs/testlog.json"
     ninja -C "$folder" --quiet
     # The summary judges the log; meson's own status would end this script at the first failure.
     # shellcheck disable=SC2086
