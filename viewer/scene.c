@@ -332,6 +332,24 @@ guint32 rs_scene_find(const RsScene *s, const gchar *text, gboolean backwards)
     return next != RS_NONE ? next : first;
 }
 
+guint32 rs_scene_find_in_view(const RsScene *s, const gchar *text)
+{
+    const RsModel *m = s->model;
+    g_autofree guint8 *match = matching_sigs(m, text);
+    guint32 seen = RS_NONE, first = RS_NONE; /* of those in view; of all */
+    for (guint32 e = 0; e < m->events.n; e++) {
+        if (!match[m->events.sig[e]] || s->rows.slot_of[e] == RS_NONE)
+            continue;
+        gdouble start = (gdouble)m->events.start_ns[e];
+        gboolean in_view = start >= s->axis.from_ns && start < rs_axis_to_ns(&s->axis);
+        if (in_view && (seen == RS_NONE || before(m, e, seen)))
+            seen = e;
+        if (first == RS_NONE || before(m, e, first))
+            first = e;
+    }
+    return seen != RS_NONE ? seen : first;
+}
+
 guint32 rs_scene_neighbour(const RsScene *s, gint dx)
 {
     guint32 slot = s->selected == RS_NONE ? RS_NONE : s->rows.slot_of[s->selected];

@@ -75,6 +75,8 @@ void rs_scene_next_step(RsScene *scene);
 /* The next event after (backwards: before) the selected one, in order of time, whose name, tensor
  * or communicator contains `text`, whatever the case; starts again at the end. RS_NONE: none. */
 guint32 rs_scene_find(const RsScene *scene, const gchar *text, gboolean backwards);
+/* The first that begins in the time in view, else the first of all. RS_NONE: none. */
+guint32 rs_scene_find_in_view(const RsScene *scene, const gchar *text);
 /* The slice before (dx -1) or after (dx 1) the selected one in its row; at the end that one.
  * RS_NONE: nothing is selected. */
 guint32 rs_scene_neighbour(const RsScene *scene, gint dx);

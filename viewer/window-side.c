@@ -59,6 +59,10 @@ void rs_window_fill_findings(RsViewer *w)
         gtk_container_add(GTK_CONTAINER(w->findings), row);
     }
     gtk_widget_show_all(w->findings);
+    if (w->scene->finding >= 0)
+        gtk_list_box_select_row(
+            GTK_LIST_BOX(w->findings),
+            gtk_list_box_get_row_at_index(GTK_LIST_BOX(w->findings), w->scene->finding));
 }
 
 /* ---- details ---- */

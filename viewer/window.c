@@ -139,19 +139,38 @@ static void read_run(GTask *task, gpointer source, gpointer data, GCancellable *
         g_task_return_error(task, error);
 }
 
+/* A modal message, and the same on stderr for who started us there. */
+static GtkWidget *show_message(RsViewer *w, GtkMessageType type, const gchar *title,
+                               const gchar *what, const GError *error)
+{
+    g_autofree gchar *text = rs_escape_dup_text(error->message); /* names path or option itself */
+    fprintf(stderr, "ringscope-viewer: %s\n", text);
+    GtkWidget *dialog = gtk_message_dialog_new(GTK_WINDOW(w->window),
+                                               GTK_DIALOG_MODAL | GTK_DIALOG_DESTROY_WITH_PARENT,
+                                               type, GTK_BUTTONS_CLOSE, "%s", what);
+    gtk_window_set_title(GTK_WINDOW(dialog), title);
+    gtk_message_dialog_format_secondary_text(GTK_MESSAGE_DIALOG(dialog), "%s", text);
+    gtk_widget_show_all(dialog);
+    return dialog;
+}
+
 static void show_unreadable(RsViewer *w, const GError *error)
 {
-    g_autofree gchar *path = rs_escape_dup_text(w->options->paths[0]);
-    g_autofree gchar *text = rs_escape_dup_text(error->message);
-    fprintf(stderr, "ringscope-viewer: %s: %s\n", path, text);
     w->status = EXIT_UNUSABLE;
     GtkWidget *dialog =
-        gtk_message_dialog_new(GTK_WINDOW(w->window), GTK_DIALOG_MODAL, GTK_MESSAGE_ERROR,
-                               GTK_BUTTONS_CLOSE, "This run can't be shown");
-    gtk_window_set_title(GTK_WINDOW(dialog), "Unreadable run");
-    gtk_message_dialog_format_secondary_text(GTK_MESSAGE_DIALOG(dialog), "%s\n\n%s", path, text);
+        show_message(w, GTK_MESSAGE_ERROR, "Unreadable run", "This run can't be shown", error);
     g_signal_connect(dialog, "response", G_CALLBACK(gtk_main_quit), NULL);
-    gtk_widget_show_all(dialog);
+}
+
+/* The run is there, what was asked for is not: it is told, and the whole run is shown. */
+static void show_wanted(RsViewer *w)
+{
+    g_autoptr(GError) error = NULL;
+    if (rs_wanted_show(w->options->wanted, w->scene, &error))
+        return;
+    GtkWidget *dialog = show_message(w, GTK_MESSAGE_WARNING, "Not in this run",
+                                     "What was asked for is not in this run", error);
+    g_signal_connect(dialog, "response", G_CALLBACK(gtk_widget_destroy), NULL);
 }
 
 static void show_status(RsViewer *w)
@@ -168,7 +187,6 @@ static void show_status(RsViewer *w)
 
 static void show_scene(RsViewer *w, RsScene *scene)
 {
-    const RsWindowOptions *o = w->options;
     g_autofree gchar *title = rs_escape_dup_text(scene->title);
     g_autofree gchar *caption = g_strdup_printf("%s \u2013 Ringscope", title);
     w->scene = scene;
@@ -177,9 +195,7 @@ static void show_scene(RsViewer *w, RsScene *scene)
     GdkRectangle box;
     gtk_widget_get_allocation(w->area, &box);
     rs_scene_resize(scene, box.width, box.height);
-    if (o->from_s > 0 || o->to_s > 0)
-        rs_axis_show(&scene->axis, o->from_s * 1e9,
-                     o->to_s > 0 ? o->to_s * 1e9 : (gdouble)scene->model->duration_ns);
+    show_wanted(w);
     show_status(w);
     rs_window_fill_findings(w);
     rs_window_fill_details(w);

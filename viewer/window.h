@@ -5,14 +5,14 @@
 #ifndef RS_VIEWER_WINDOW_H
 #define RS_VIEWER_WINDOW_H
 
-#include <glib.h>
+#include "wanted.h"
 
 G_BEGIN_DECLS
 
 typedef struct {
     const gchar *const *paths;
     gint width, height;
-    gdouble from_s, to_s;    /* to_s 0: all */
+    const RsWanted *wanted;  /* checked */
     const gchar *state_file; /* NULL: none; else see window-internal.h */
 } RsWindowOptions;
 

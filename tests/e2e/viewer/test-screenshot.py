@@ -66,6 +66,8 @@ def refused(expected, *words):
     done = call(*words)
     assert done.returncode == 2, (words, done.returncode)
     lines = done.stderr.splitlines()
+    path = str(words[-1])
+    assert done.stderr.count(path + ": " + path) == 0, f"said twice: {done.stderr}"
     assert len(lines) == 1 and expected in lines[0], (words, done.stderr)
 
 
@@ -85,7 +87,21 @@ def refusals(viewer, folder):
     refused("wrong usage", *shot, "--no-such-option", run)
     refused("nofolder", viewer, "--screenshot", folder / "nofolder" / "x.png", run)
     refused("--screenshot", viewer, run)  # no display for a window
+    what_the_run_lacks(shot, run)
     assert not file.exists()
+
+
+def what_the_run_lacks(shot, run):
+    """Asked for and not there is an error that says what is there."""
+    refused("--finding 99: the run has 1 finding: 1 slow-link", *shot, "--finding", 99, run)
+    for number in ("0", "-3", "x", "99999999999"):
+        refused(f"--finding {number}: not the number", *shot, "--finding", number, run)
+    refused("--select nonesuch: no slice of the run is named so; the most frequent names are MPI_",
+            *shot, "--select", "nonesuch", run)
+    refused("--select: no text", *shot, "--select", "", run)
+    refused("--from 100: not in the run, which lasts", *shot, "--from", 100, run)
+    refused("--from nan: not a number", *shot, "--from", "nan", run)
+    refused("--to 0: nothing", *shot, "--to", 0, run)
 
 
 def main(viewer, write_exports, tool):

@@ -61,12 +61,17 @@ class Screen:
 
 
 class Window:
-    def __init__(self, screen, viewer, run, folder):
+    def __init__(self, screen, viewer, run, folder, *options, **how):
         self.screen, self.file = screen, folder / "state"
         self.file.unlink(missing_ok=True)
-        self.process = subprocess.Popen([viewer, "--state-file", self.file, run], env=screen.env)
+        self.process = subprocess.Popen([viewer, "--state-file", self.file, *options, run],
+                                        env=screen.env, text=True, **how)
         until("a first frame", lambda: self.state().get("frames"))
         screen.focus("Ringscope")
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
 
     def state(self):
         """The lines of the state file: key to the words after it."""
@@ -236,8 +241,41 @@ def drive(screen, viewer, folder):
         w.screen.do("key", "ctrl+q")
         assert w.process.wait(PATIENCE_S) == 0
     finally:
-        w.process.kill()
-        w.process.wait()
+        w.close()
+
+
+def what_was_asked_for_is_shown(screen, viewer, folder):
+    w = Window(screen, viewer, folder / "faults.sqlite", folder, "--finding", "1", "--select",
+               "mpi_send")
+    try:
+        w.changed("finding and slice", lambda s: s["finding"] == ["0"] and s["marked"] == ["1", "2"]
+                  and s.get("selected", [""])[-1] == "MPI_Send")
+        begin, end = w.state()["finding_at"][0][3:5]
+        low, high = w.view()
+        assert low <= float(begin) and high >= float(end), (low, high, begin, end)
+    finally:
+        w.close()
+
+
+def what_the_run_lacks_is_told(screen, viewer, folder):
+    """The message names what there is; behind it stands the whole run, and stays."""
+    for option, value, says in (("--finding", "99", "the run has 1 finding: 1 slow-link"),
+                                ("--select", "nonesuch", "no slice of the run is named so"),
+                                ("--from", "100", "not in the run, which lasts")):
+        w = Window(screen, viewer, folder / "faults.sqlite", folder, option, value,
+                   stderr=subprocess.PIPE)
+        try:
+            said = w.process.stderr.readline()
+            assert f"{option} {value}: {says}" in said, said
+            named = ["xdotool", "search", "--onlyvisible", "--name", "Not in this run"]
+            dismiss(screen, "Not in this run",
+                    lambda: subprocess.run(named, env=screen.env, check=False,
+                                           capture_output=True).returncode == 1)
+            screen.focus("Ringscope")
+            w.screen.do("key", "ctrl+q")
+            assert w.process.wait(PATIENCE_S) == 0
+        finally:
+            w.close()
 
 
 def unreadable_run_is_told(screen, viewer, folder):
@@ -246,7 +284,7 @@ def unreadable_run_is_told(screen, viewer, folder):
     process = subprocess.Popen([viewer, text], env=screen.env, stderr=subprocess.PIPE, text=True)
     try:
         said = process.stderr.readline()
-        assert "no-run.txt" in said, said
+        assert "no-run.txt" in said and f"{text}: {text}" not in said, said
         dismiss(screen, "Unreadable run", lambda: process.poll() is not None)
         assert process.returncode == 2, process.returncode
     finally:
@@ -261,6 +299,8 @@ def main(viewer, write_exports):
         subprocess.run([write_exports, folder], check=True)
         screen = Screen()
         drive(screen, viewer, folder)
+        what_was_asked_for_is_shown(screen, viewer, folder)
+        what_the_run_lacks_is_told(screen, viewer, folder)
         unreadable_run_is_told(screen, viewer, folder)
     finally:
         if screen:

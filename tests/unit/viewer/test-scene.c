@@ -63,6 +63,23 @@ static void find_goes_through_all_matches_in_time_and_around(void **state)
     assert_int_equal(rs_scene_find(s, "allreduce", TRUE), last);
 }
 
+static void find_in_view_prefers_what_begins_there(void **state)
+{
+    g_autoptr(RsScene) s = scene_new(4);
+    guint32 first = rs_scene_find_in_view(s, "allreduce");
+    assert_int_equal(first, rs_scene_find(s, "allreduce", FALSE));
+    gint64 middle = s->model->duration_ns / 2;
+    rs_axis_show(&s->axis, (gdouble)middle, (gdouble)s->model->duration_ns);
+    guint32 later = rs_scene_find_in_view(s, "allreduce");
+    assert_true(s->model->events.start_ns[later] >= middle);
+    for (guint32 e = 0; e < s->model->events.n; e++)
+        if (s->model->events.start_ns[e] >= middle && strcmp(name_of(s, e), "MPI_Allreduce") == 0)
+            assert_true(s->model->events.start_ns[later] <= s->model->events.start_ns[e]);
+    rs_axis_show(&s->axis, 0, 1000); /* none begins there: the first of all */
+    assert_int_equal(rs_scene_find_in_view(s, "allreduce"), first);
+    assert_int_equal(rs_scene_find_in_view(s, "no such name"), RS_NONE);
+}
+
 static void reveal_brings_an_event_into_view(void **state)
 {
     g_autoptr(RsScene) s = scene_new(64);
@@ -246,6 +263,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(find_goes_through_all_matches_in_time_and_around),
+        cmocka_unit_test(find_in_view_prefers_what_begins_there),
         cmocka_unit_test(reveal_brings_an_event_into_view),
         cmocka_unit_test(a_finding_marks_its_rank_and_shows_its_time),
         cmocka_unit_test(details_of_a_collective_say_who_was_last),
