@@ -10,17 +10,18 @@
 #include "command.h"
 #include "launch.h"
 #include "merge.h"
+#include "mpirun.h"
 #include "settings.h"
 
 typedef struct {
-    gchar *folder, *trace, *hosts, *mpirun;
-    gint ranks;
+    gchar *folder, *trace, *ranks, *hosts, *mpirun;
 } Options;
 
 static void options_clear(Options *o)
 {
     g_free(o->folder);
     g_free(o->trace);
+    g_free(o->ranks);
     g_free(o->hosts);
     g_free(o->mpirun);
 }
@@ -32,11 +33,12 @@ static gboolean parse(const RsCommand *self, Options *o, int *argc, char ***argv
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &o->folder, "the run folder", "DIR"},
         {"trace", 0, 0, G_OPTION_ARG_STRING, &o->trace,
          "what to record (default: " RS_TRACE_WORDS ")", "LIST"},
-        {"np", 'n', 0, G_OPTION_ARG_INT, &o->ranks, "start N ranks through mpirun", "N"},
+        {"np", 'n', 0, G_OPTION_ARG_STRING, &o->ranks, "start N ranks through mpirun", "N"},
         {"host", 'H', 0, G_OPTION_ARG_STRING, &o->hosts, "on these hosts (with --np)",
          "host:slots,..."},
         {"mpirun", 0, 0, G_OPTION_ARG_FILENAME, &o->mpirun,
-         "the mpirun of the program's MPI (default: mpirun)", "PROGRAM"},
+         "the mpirun of the program's MPI, with options of its own (default: mpirun)",
+         "\"PROGRAM [OPTIONS]\""},
         G_OPTION_ENTRY_NULL};
     return rs_command_parse(self, entries, TRUE, argc, argv, ret_status);
 }
@@ -65,6 +67,24 @@ static gchar *check_trace(const gchar *trace)
     return unknown ? g_strdup_printf("--trace %s: unknown '%.*s'; known: " RS_TRACE_WORDS, trace,
                                      (int)n, unknown)
                    : NULL;
+}
+
+/* How many ranks to start; 0 where that is left to the program. */
+static gboolean parse_ranks(const Options *o, guint *ret, GError **error)
+{
+    guint64 ranks = 0;
+    if (o->ranks && !g_ascii_string_to_unsigned(o->ranks, 10, 1, G_MAXINT, &ranks, NULL)) {
+        g_set_error(error, RS_ERROR, RS_ERROR_USAGE, "-np %s: expected a number of ranks, from 1",
+                    o->ranks);
+        return FALSE;
+    }
+    if (!ranks && (o->hosts || o->mpirun)) {
+        g_set_error(error, RS_ERROR, RS_ERROR_USAGE, "%s goes with -np N",
+                    o->hosts ? "-H" : "--mpirun");
+        return FALSE;
+    }
+    *ret = (guint)ranks;
+    return TRUE;
 }
 
 static gchar *make_run_id(void)
@@ -112,67 +132,25 @@ static GPtrArray *make_settings(const Options *o, const gchar *folder, const gch
     return s;
 }
 
-/* Open MPI and the Hydra family (MPICH, Intel MPI) pass environment on in different words. */
-static gboolean is_open_mpi(const gchar *mpirun, gboolean *ret, GError **error)
-{
-    gchar *argv[] = {(gchar *)mpirun, (gchar *)"--version", NULL};
-    g_autofree gchar *out = NULL;
-    g_autoptr(GError) cause = NULL;
-    if (!g_spawn_sync(NULL, argv, NULL, G_SPAWN_SEARCH_PATH | G_SPAWN_STDERR_TO_DEV_NULL, NULL,
-                      NULL, &out, NULL, NULL, &cause)) {
-        g_set_error(error, RS_ERROR, RS_ERROR_USAGE,
-                    "--np needs an mpirun: %s (name it with --mpirun)", cause->message);
-        return FALSE;
-    }
-    *ret = strstr(out, "Open MPI") || strstr(out, "OpenRTE") || strstr(out, "PRTE");
-    return TRUE;
-}
+/* What is to be started, and how: through `mpirun` where `ranks` are asked for. */
+typedef struct {
+    guint ranks;
+    RsMpirun mpirun;
+} Launcher;
 
-static void add_environment(GPtrArray *line, const GPtrArray *settings, gboolean open_mpi)
+static void launcher_release(Launcher *l)
 {
-    for (guint i = 0; i + 1 < settings->len; i += 2) {
-        const gchar *name = g_ptr_array_index(settings, i);
-        const gchar *value = g_ptr_array_index(settings, i + 1);
-        g_ptr_array_add(line, g_strdup(open_mpi ? "-x" : "-genv"));
-        if (open_mpi) {
-            g_ptr_array_add(line, g_strconcat(name, "=", value, NULL));
-        } else {
-            g_ptr_array_add(line, g_strdup(name));
-            g_ptr_array_add(line, g_strdup(value));
-        }
-    }
+    rs_mpirun_release(&l->mpirun);
 }
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Launcher, launcher_release)
 
-/* mpirun, its options and the program; the environment goes to the ranks, not to mpirun. */
-static GPtrArray *make_mpirun_line(const Options *o, const GPtrArray *settings, char **program,
-                                   GError **error)
-{
-    const gchar *mpirun = o->mpirun ? o->mpirun : "mpirun";
-    gboolean open_mpi;
-    if (!is_open_mpi(mpirun, &open_mpi, error))
-        return NULL;
-    GPtrArray *line = g_ptr_array_new_with_free_func(g_free);
-    g_ptr_array_add(line, g_strdup(mpirun));
-    g_ptr_array_add(line, g_strdup("-np"));
-    g_ptr_array_add(line, g_strdup_printf("%d", o->ranks));
-    if (o->hosts) {
-        g_ptr_array_add(line, g_strdup(open_mpi ? "-H" : "-hosts"));
-        g_ptr_array_add(line, g_strdup(o->hosts));
-    }
-    add_environment(line, settings, open_mpi);
-    for (guint i = 0; program[i]; i++)
-        g_ptr_array_add(line, g_strdup(program[i]));
-    g_ptr_array_add(line, NULL);
-    return line;
-}
-
-static gboolean launch(const Options *o, const GPtrArray *settings, char **program, int *ret_status,
-                       GError **error)
+static gboolean launch(const Options *o, const Launcher *l, const GPtrArray *settings,
+                       char **program, int *ret_status, GError **error)
 {
     g_auto(GStrv) environment = g_get_environ();
-    if (o->ranks > 0) {
-        g_autoptr(GPtrArray) line = make_mpirun_line(o, settings, program, error);
-        return line && rs_launch((gchar **)line->pdata, environment, ret_status, error);
+    if (l->ranks > 0) {
+        g_auto(GStrv) line = rs_mpirun_line(&l->mpirun, l->ranks, o->hosts, settings, program);
+        return rs_launch(line, environment, ret_status, error);
     }
     for (guint i = 0; i + 1 < settings->len; i += 2)
         environment = g_environ_setenv(environment, g_ptr_array_index(settings, i),
@@ -180,29 +158,45 @@ static gboolean launch(const Options *o, const GPtrArray *settings, char **progr
     return rs_launch(program, environment, ret_status, error);
 }
 
-static gboolean has_captures(const gchar *folder)
+/* Those of earlier runs stay in a folder that is named again. */
+static guint count_captures(const gchar *folder)
 {
     GDir *dir = g_dir_open(folder, 0, NULL);
-    gboolean found = FALSE;
+    guint count = 0;
     const gchar *name;
-    while (dir && !found && (name = g_dir_read_name(dir)))
-        found = g_str_has_suffix(name, ".rsc");
+    while (dir && (name = g_dir_read_name(dir)))
+        count += g_str_has_suffix(name, ".rsc");
     if (dir)
         g_dir_close(dir);
-    return found;
+    return count;
+}
+
+/* Whose fault it is depends on how what we started ended. */
+static void say_nothing_recorded(const gchar *folder, const Launcher *l, const gchar *program,
+                                 int status)
+{
+    if (status == 0) {
+        fprintf(stderr,
+                "ringscope: %s: nothing was recorded: the program called no MPI or NCCL, is "
+                "statically linked, or could not write there (then it said so above)\n",
+                folder);
+        return;
+    }
+    g_autofree gchar *signal = status > 128 ? g_strdup_printf(" (128 + signal %d, %s)",
+                                                              status - 128, strsignal(status - 128))
+                                            : g_strdup("");
+    fprintf(stderr,
+            "ringscope: %s: nothing was recorded: %s ended with status %d%s, perhaps before the "
+            "first call of MPI or NCCL: look at what it said above\n",
+            folder, l->ranks > 0 ? l->mpirun.words[0] : program, status, signal);
+    g_autofree gchar *advice = l->ranks > 0 ? rs_mpirun_advice(&l->mpirun, l->ranks) : NULL;
+    if (advice)
+        fprintf(stderr, "ringscope: %s\n", advice);
 }
 
 /* The program's status stands, whatever becomes of the merge: that is said on stderr. */
 static void merge(const gchar *folder)
 {
-    if (!has_captures(folder)) {
-        fprintf(stderr,
-                "ringscope: %s: nothing was recorded: the program called no MPI or NCCL, is "
-                "statically linked, or could not write there (then it said so above)\n",
-                folder);
-        g_rmdir(folder);
-        return;
-    }
     const RsMerge what = {.path = folder, .progress = rs_command_progress};
     g_autoptr(GError) error = NULL;
     g_auto(GStrv) written = NULL;
@@ -231,20 +225,30 @@ int rs_command_run(const RsCommand *self, int argc, char **argv)
         program++;
     if (!program[0])
         return rs_command_usage(self, "name a program to run");
-    g_autofree gchar *wrong = check_trace(o.trace);
-    if (wrong || o.ranks < 0 || (o.hosts && o.ranks == 0))
-        return rs_command_usage(self, "%s", wrong ? wrong : "-H goes with -np N, N from 1");
     g_autoptr(GError) error = NULL;
+    g_auto(Launcher) launcher = {0};
+    g_autofree gchar *wrong = check_trace(o.trace);
+    if (wrong || !parse_ranks(&o, &launcher.ranks, &error))
+        return rs_command_usage(self, "%s", wrong ? wrong : error->message);
+    if (launcher.ranks > 0 &&
+        !rs_mpirun_init(&launcher.mpirun, o.mpirun ? o.mpirun : "mpirun", &error))
+        return rs_command_fail(error);
     g_autofree gchar *tracer = rs_beside_find_tracer(&error);
     g_autofree gchar *run_id = make_run_id();
     g_autofree gchar *folder = tracer ? make_folder(o.folder, program[0], run_id, &error) : NULL;
     if (!folder)
         return rs_command_fail(error);
     g_autoptr(GPtrArray) settings = make_settings(&o, folder, run_id, tracer);
-    if (!launch(&o, settings, program, &status, &error)) {
+    guint before = count_captures(folder);
+    if (!launch(&o, &launcher, settings, program, &status, &error)) {
         g_rmdir(folder); /* only an empty one goes */
         return rs_command_fail(error);
     }
-    merge(folder);
+    if (count_captures(folder) > before) {
+        merge(folder);
+    } else {
+        say_nothing_recorded(folder, &launcher, program[0], status);
+        g_rmdir(folder);
+    }
     return status;
 }

@@ -11,7 +11,12 @@
 
 static const RsCommand commands[] = {
     {"run", "[options] -- PROGRAM [ARGUMENTS]", "traces one program, then merges what it left",
-     "ringscope run -- mpirun -n 4 ./train   (or: ringscope run -np 4 -- ./train)", rs_command_run},
+     "ringscope run -- mpirun -n 4 --oversubscribe ./train   any launcher, with any options\n"
+     "  ringscope run -np 4 -H a:2,b:2 -- ./train   starts mpirun itself: other hosts are told, "
+     "too\n"
+     "  ringscope run -np 4 --mpirun \"mpiexec.mpich -bind-to core\" -- ./train   another mpirun, "
+     "with\n  options of its own",
+     rs_command_run},
     {"merge", "DIR|CAPTURE [options]", "captures to run.json and run.sqlite",
      "ringscope merge ringscope-train-1   writes ringscope-train-1/run.json and run.sqlite",
      rs_command_merge},

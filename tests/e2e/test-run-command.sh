@@ -59,8 +59,41 @@ EOF
     [ "$got" = "$want" ] || fail "$kind: $got"
 done
 
+# The launcher gets options of its own, beside its name; a name with a space in it is one name.
+mkdir "with space"
+cp mpirun "with space/mpirun"
+for mpirun in './mpirun --map-by "no de"' "with space/mpirun"; do
+    ./ringscope run -o m -np 3 --mpirun "$mpirun" -- ./program 2>messages || fail "$(cat messages)"
+    case $mpirun in
+    *map-by*) want="--map-by|no de|-np|3|-genv|" ;;
+    *) want="-np|3|-genv|" ;;
+    esac
+    got=$(tr '\n' '|' <line)
+    [ "${got#"$want"}" != "$got" ] || fail "$mpirun: $got"
+done
+
+# Who ends badly and leaves nothing is named, even where captures of an earlier run lie; a launcher
+# that refuses to start gets a hint for its options.
+for kind in "Open MPI" "HYDRA"; do
+    printf '#!/bin/sh\n[ "$1" != --version ] || { echo "%s"; exit 0; }\nexit 7\n' "$kind" >mpirun
+    status=0
+    ./ringscope run -o out -np 3 --mpirun "./mpirun -v" -- ./program 2>messages || status=$?
+    [ "$status" = 7 ] || fail "status $status, not the launcher's"
+    grep -q "nothing was recorded: ./mpirun ended with status 7" messages || fail "$(cat messages)"
+    grep -q "called no MPI" messages && fail "blames the program: $(cat messages)"
+    want='-np 3 --mpirun "./mpirun -v .*OPTIONS" -- '
+    [ "$kind" = HYDRA ] || want='-np 3 --mpirun "./mpirun -v .*--oversubscribe" -- '
+    grep -q -e "$want" messages || fail "$kind: no hint: $(cat messages)"
+done
+status=0
+./ringscope run -- sh -c 'kill -SEGV $$' 2>messages || status=$?
+[ "$status" = 139 ] || fail "status $status, not that of a segmentation fault"
+grep -q "sh ended with status 139 (128 + signal 11" messages || fail "$(cat messages)"
+
 # Wrong usage: 2, in one line.
 for wrong in "run" "run --trace tea -- ./program" "run -H a:2 -- ./program" \
+    "run -np 0 -- ./program" "run -np -1 -- ./program" "run -np two -- ./program" \
+    "run -np 4x -- ./program" "run -np 4294967297 -- ./program" "run --mpirun mpirun -- ./program" \
     "run -- ./no-such-program" "run -np 2 --mpirun ./no-such-mpirun -- ./program" \
     "merge" "merge no-such-folder" "merge $dir/program" "view" "no-such-command"; do
     status=0
