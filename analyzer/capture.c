@@ -278,9 +278,8 @@ static gboolean holds_something(RsBlocks *const *parts, guint n_parts, GError **
                     "%s: is empty: its process recorded nothing, or its disk was full", file->path);
     else
         g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE,
-                    "%s: not a Ringscope capture, or damaged throughout (no whole block in "
-                    "%" G_GUINT64_FORMAT " bytes)",
-                    file->path, file->bytes);
+                    "%s: not a Ringscope capture, or damaged throughout (no whole block in it)",
+                    file->path);
     return FALSE;
 }
 

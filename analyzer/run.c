@@ -2,6 +2,7 @@
 #include "run.h"
 
 #include <glib/gstdio.h>
+#include <string.h>
 
 #include "capture.h"
 #include "export/sqlite-read.h"
@@ -9,6 +10,7 @@
 #include "run-files.h"
 
 #define PEEK_BYTES (1u << 20) /* run ids stand in the first blocks */
+#define NAMED_MAX  3          /* of many captures left out */
 
 G_DEFINE_QUARK(rs - error - quark, rs_error)
 
@@ -18,8 +20,14 @@ typedef struct {
 } Capture;
 
 typedef struct {
+    gchar *why;
+    GPtrArray *paths;
+} LeftOut;
+
+typedef struct {
     const RsRunFiles *files;
-    GArray *captures; /* Capture: of the files, those to read */
+    GArray *captures;    /* Capture: of the files, those to read */
+    GPtrArray *left_out; /* LeftOut: of the files, those not read, by reason */
     RsBuilder *b;
     RsProgress progress;
     gpointer data;
@@ -31,12 +39,68 @@ static void clear_capture(gpointer data)
     g_free(((Capture *)data)->run_id);
 }
 
+static void free_left_out(gpointer data)
+{
+    LeftOut *l = data;
+    g_free(l->why);
+    g_ptr_array_unref(l->paths);
+    g_free(l);
+}
+
 static void opening_clear(Opening *o)
 {
+    g_ptr_array_unref(o->left_out);
     g_array_unref(o->captures);
     g_clear_pointer(&o->b, rs_builder_free);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Opening, opening_clear)
+
+/* ---- what is not read ---- */
+
+static void leave_out(Opening *o, const gchar *path, const gchar *why)
+{
+    LeftOut *l = NULL;
+    for (guint i = 0; i < o->left_out->len && !l; i++) {
+        LeftOut *known = g_ptr_array_index(o->left_out, i);
+        l = g_str_equal(known->why, why) ? known : NULL;
+    }
+    if (!l) {
+        l = g_new0(LeftOut, 1);
+        l->why = g_strdup(why);
+        l->paths = g_ptr_array_new_with_free_func(g_free);
+        g_ptr_array_add(o->left_out, l);
+    }
+    g_ptr_array_add(l->paths, g_strdup(path));
+}
+
+/* "a.rsc, b.rsc, c.rsc, ...": within `folder` by name alone. */
+static gchar *dup_names(const GPtrArray *paths, const gchar *folder)
+{
+    GString *names = g_string_new(NULL);
+    for (guint i = 0; i < MIN(paths->len, NAMED_MAX); i++) {
+        const gchar *path = g_ptr_array_index(paths, i);
+        g_autofree gchar *own = g_path_get_dirname(path), *name = g_path_get_basename(path);
+        g_string_append_printf(names, "%s%s", i ? ", " : "",
+                               g_str_equal(own, folder) ? name : path);
+    }
+    g_string_append(names, paths->len > NAMED_MAX ? ", ..." : "");
+    return g_string_free(names, FALSE);
+}
+
+/* A line for each reason, not for each of a thousand ranks. */
+static void warn_left_out(const Opening *o)
+{
+    for (guint i = 0; i < o->left_out->len; i++) {
+        const LeftOut *l = g_ptr_array_index(o->left_out, i);
+        const gchar *first = g_ptr_array_index(l->paths, 0);
+        g_autofree gchar *folder = g_path_get_dirname(first), *names = dup_names(l->paths, folder);
+        if (l->paths->len == 1)
+            rs_builder_warn(o->b, first, 0, "%s: left out", l->why);
+        else
+            rs_builder_warn(o->b, folder, 0, "%u captures left out (%s): %s", l->paths->len, names,
+                            l->why);
+    }
+}
 
 /* ---- runs that share a folder ---- */
 
@@ -69,8 +133,10 @@ static gchar *newest_run(const Opening *o)
 static void leave_out_other_runs(Opening *o)
 {
     g_autofree gchar *id = newest_run(o);
+    g_autofree gchar *why = g_strdup_printf(
+        "of another run than %s, the newest there; to read it, name its captures", id ? id : "");
     const gchar *mixed = NULL;
-    for (guint i = o->captures->len; id && i-- > 0;) {
+    for (guint i = 0; id && i < o->captures->len; i++) {
         const Capture *c = &g_array_index(o->captures, Capture, i);
         if (!c->run_id[0] || g_str_equal(c->run_id, id))
             continue;
@@ -78,9 +144,8 @@ static void leave_out_other_runs(Opening *o)
             mixed = c->file->path;
             continue;
         }
-        rs_builder_warn(o->b, c->file->path, 0, "of another run (%s, not %s): left out", c->run_id,
-                        id);
-        g_array_remove_index(o->captures, i);
+        leave_out(o, c->file->path, why);
+        g_array_remove_index(o->captures, i--);
     }
     if (mixed)
         rs_builder_warn(o->b, mixed, 0, "captures of different runs are read as one");
@@ -145,6 +210,14 @@ static gboolean read_capture(Opening *o, const gchar *path, GError **error)
     return TRUE;
 }
 
+/* What an error says after the path that it begins with. */
+static const gchar *reason(const GError *error, const gchar *path)
+{
+    const gchar *text = error->message;
+    gsize n = strlen(path);
+    return g_str_has_prefix(text, path) && g_str_has_prefix(text + n, ": ") ? text + n + 2 : text;
+}
+
 /* One capture that holds nothing does not spoil the others. */
 static gboolean read_captures(Opening *o, GError **error)
 {
@@ -157,7 +230,7 @@ static gboolean read_captures(Opening *o, GError **error)
         if (read_capture(o, f->path, &cause))
             good++;
         else
-            rs_builder_warn(o->b, "", 0, "%s: left out", cause->message);
+            leave_out(o, f->path, reason(cause, f->path));
         if (cause && !first)
             first = g_steal_pointer(&cause);
         o->bytes_done += f->bytes;
@@ -173,10 +246,12 @@ static RsModel *open_captures(const RsRunFiles *files, RsProgress progress, gpoi
     g_auto(Opening) o = {.files = files, .progress = progress, .data = data};
     o.captures = g_array_new(FALSE, FALSE, sizeof(Capture));
     g_array_set_clear_func(o.captures, clear_capture);
+    o.left_out = g_ptr_array_new_with_free_func(free_left_out);
     o.b = rs_builder_new();
     choose_captures(&o);
     if (!read_captures(&o, error))
         return NULL;
+    warn_left_out(&o);
     if (progress)
         progress(0.8, "matching", data);
     gboolean alone = files->captures->len == 1 && !files->from_folder;

@@ -548,7 +548,42 @@ static void captures_of_another_run_are_left_out_by_name(void **state)
     assert_int_equal(m->warnings->len, 2);
     const RsWarning *w = g_ptr_array_index(m->warnings, 0);
     assert_string_equal(w->path, old);
-    assert_string_equal(w->text, "of another run (r0, not r1): left out");
+    assert_string_equal(w->text, "of another run than r1, the newest there; to read it, name its "
+                                 "captures: left out");
+}
+
+static void many_captures_left_out_are_a_line_for_each_reason(void **state)
+{
+    for (gint32 rank = 0; rank < 9; rank++) {
+        g_autofree gchar *id = g_strdup_printf("r%d", rank < 4 ? 0 : rank);
+        CwFile *f = begin(rank, 1, "alpha");
+        cw_meta(f, "run_id", rank == 0 ? "new" : id, NULL);
+        cw_event(f, call(CW_ALLREDUCE, 1000, 1100, 10, 0));
+        cw_block(f, RS_BLOCK_EVENTS, 0, 0);
+        finish(f, *state, rank);
+        g_autofree gchar *path = g_strdup_printf("%s/host-%d.rsc", (gchar *)*state, 500 + rank);
+        struct utimbuf long_ago = {1000000, 1000000};
+        assert_true(rank == 0 || g_utime(path, &long_ago) == 0);
+        g_autofree gchar *fake = g_strdup_printf("%s/fake-%d.rsc", (gchar *)*state, rank);
+        assert_true(g_file_set_contents(fake, "none at all", rank, NULL));
+    }
+    g_autoptr(RsModel) m = open_folder(*state);
+    assert_int_equal(m->warnings->len, 3);
+    static const gchar *const texts[] = {
+        "8 captures left out (host-501.rsc, host-502.rsc, host-503.rsc, ...): of another run than "
+        "new, the newest there; to read it, name its captures",
+        "fake-0.rsc: is empty: its process recorded nothing, or its disk was full: left out",
+        "8 captures left out (fake-1.rsc, fake-2.rsc, fake-3.rsc, ...): not a Ringscope capture, "
+        "or "
+        "damaged throughout (no whole block in it)",
+    };
+    for (guint i = 0; i < 3; i++) {
+        const RsWarning *w = g_ptr_array_index(m->warnings, i);
+        g_autofree gchar *whole = g_strdup_printf(i == 1 ? "%s: %s" : "%s%s", w->path, w->text);
+        g_autofree gchar *want =
+            g_strdup_printf(i == 1 ? "%s/%s" : "%s%s", (gchar *)*state, texts[i]);
+        assert_string_equal(whole, want);
+    }
 }
 
 /* Two hosts of different boot: their own counters, monotonic clocks and drift. Truth: host beta's
@@ -688,6 +723,7 @@ int main(void)
         TEST(newer_major_version_is_refused_in_one_line),
         TEST(inputs_that_are_no_run_say_so),
         TEST(captures_of_another_run_are_left_out_by_name),
+        TEST(many_captures_left_out_are_a_line_for_each_reason),
         TEST(two_hosts_are_aligned_by_round_trips),
         TEST(two_hosts_are_aligned_by_collective_ends_without_round_trips),
         TEST(clocks_that_nothing_joins_are_not_trusted),
