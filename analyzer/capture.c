@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "plural.h"
+
 gboolean rs_capture_is_named(const gchar *path)
 {
     return g_str_has_suffix(path, ".rsc");
@@ -199,33 +201,36 @@ static void warn_losses(RsCapture *c, const RsBlocks *blocks)
 {
     for (guint i = 0; i < blocks->losses->len; i++) {
         const RsBlockLoss *l = &g_array_index(blocks->losses, RsBlockLoss, i);
-        rs_builder_warn(c->b, c->path, l->offset, "%s (%" G_GUINT64_FORMAT " bytes)", l->what,
-                        l->bytes);
+        rs_builder_warn(c->b, c->path, l->offset, "%s (%" G_GUINT64_FORMAT " byte%s)", l->what,
+                        l->bytes, rs_plural(l->bytes));
     }
     if (blocks->lost_blocks)
-        rs_builder_warn(c->b, c->path, 0, "%" G_GUINT64_FORMAT " blocks are missing",
-                        blocks->lost_blocks);
+        rs_builder_warn(c->b, c->path, 0, "%" G_GUINT64_FORMAT " block%s missing",
+                        blocks->lost_blocks, rs_plural(blocks->lost_blocks));
     if (blocks->newer)
-        rs_builder_warn(c->b, c->path, 0, "%u blocks of format %u skipped: use a newer ringscope",
-                        blocks->newer, blocks->newer_major);
+        rs_builder_warn(c->b, c->path, 0, "%u block%s of format %u skipped: use a newer ringscope",
+                        blocks->newer, rs_plural(blocks->newer), blocks->newer_major);
 }
 
 static void warn_counts(RsCapture *c)
 {
     const struct {
         guint64 n;
-        const gchar *what;
+        const gchar *noun, *what;
     } counts[] = {
-        {c->unknown_blocks, "blocks of a kind unknown to this version skipped"},
-        {c->unknown_defs, "definitions of a kind unknown to this version skipped"},
-        {c->unknown_ops, "events of a kind unknown to this version skipped"},
-        {c->stray_slots, "extension slots without their event skipped"},
-        {c->bad_times, "events end before they start: taken as instants"},
+        {c->unknown_blocks, "block",
+         "of a kind unknown to this version skipped: use a newer ringscope"},
+        {c->unknown_defs, "definition",
+         "of a kind unknown to this version skipped: use a newer ringscope"},
+        {c->unknown_ops, "event",
+         "of a kind unknown to this version skipped: use a newer ringscope"},
+        {c->stray_slots, "extension slot", "without an event skipped"},
+        {c->bad_times, "event", "with an end before the start taken as instants"},
     };
     for (guint i = 0; i < G_N_ELEMENTS(counts); i++)
         if (counts[i].n)
-            rs_builder_warn(c->b, c->path, 0, "%" G_GUINT64_FORMAT " %s", counts[i].n,
-                            counts[i].what);
+            rs_builder_warn(c->b, c->path, 0, "%" G_GUINT64_FORMAT " %s%s %s", counts[i].n,
+                            counts[i].noun, rs_plural(counts[i].n), counts[i].what);
 }
 
 static const gchar *end_note(const RsCapture *c, gboolean damaged)

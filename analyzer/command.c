@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "plural.h"
+
 #define WARNINGS_SHOWN 20
 
 gboolean rs_command_quiet;
@@ -122,5 +124,6 @@ void rs_command_warn(const RsModel *m)
             fprintf(stderr, "ringscope: %s%s%s\n", w->path, w->path[0] ? ": " : "", w->text);
     }
     if (m->warnings->len > WARNINGS_SHOWN)
-        fprintf(stderr, "ringscope: and %u more such notes\n", m->warnings->len - WARNINGS_SHOWN);
+        fprintf(stderr, "ringscope: and %u more such note%s\n", m->warnings->len - WARNINGS_SHOWN,
+                rs_plural(m->warnings->len - WARNINGS_SHOWN));
 }

@@ -30,11 +30,5 @@ guint rs_text_width(const gchar *text);
 /* Appends escaped `text` cut or padded to `width` columns; negative: aligned right. */
 void rs_text_pad(GString *out, const gchar *text, gint width);
 
-/* What a noun after a count ends on: "" for 1, else "s". */
-static inline const gchar *rs_plural(guint64 n)
-{
-    return n == 1 ? "" : "s";
-}
-
 G_END_DECLS
 #endif

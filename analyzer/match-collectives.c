@@ -3,6 +3,7 @@
  * section 13. */
 #include "coll-names.h"
 #include "model-internal.h"
+#include "plural.h"
 
 /* Entries of member_events per event seen: a bound on what a run with few captures of a huge
  * communicator may take. */
@@ -181,12 +182,13 @@ void rs_collectives_pair(RsBuilder *b)
     }
     if (left_out)
         rs_builder_warn(b, "", 0,
-                        "%" G_GUINT64_FORMAT " collectives left out: too few captures of too large "
+                        "%" G_GUINT64_FORMAT
+                        " collective%s left out: too few captures of too large "
                         "communicators",
-                        left_out);
+                        left_out, rs_plural(left_out));
     if (twice)
-        rs_builder_warn(b, "", 0, "%u calls carry a collective number used before: left out",
-                        twice);
+        rs_builder_warn(b, "", 0, "%u call%s with a collective number used before left out", twice,
+                        rs_plural(twice));
 }
 
 /* ---- times, once all ranks are on one axis ---- */

@@ -7,6 +7,7 @@
  * its status; one that never told stays out.
  */
 #include "model-internal.h"
+#include "plural.h"
 
 typedef struct {
     guint32 comm, src, dst; /* ranks in comm */
@@ -257,9 +258,10 @@ static void repair(RsBuilder *b)
     if (violations == 0)
         return;
     rs_builder_warn(b, "", 0,
-                    "%" G_GUINT64_FORMAT " messages were received before they were sent, by up to "
-                    "%" G_GINT64_FORMAT " ns: the clocks are off by as much",
-                    violations, worst);
+                    "%" G_GUINT64_FORMAT
+                    " message%s received before sent, by up to %" G_GINT64_FORMAT
+                    " ns: the clocks are off by as much",
+                    violations, rs_plural(violations), worst);
     m->clock_uncertainty_ns = MAX(m->clock_uncertainty_ns, worst);
 }
 

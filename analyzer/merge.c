@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "export/export.h"
+#include "plural.h"
 #include "recover.h"
 #include "run-files.h"
 
@@ -49,9 +50,9 @@ static gboolean recover_all(const RsRunFiles *files, GPtrArray *notes)
             g_ptr_array_add(notes, g_strdup(error->message));
         else if (events)
             g_ptr_array_add(notes, g_strdup_printf("%s: %" G_GUINT64_FORMAT
-                                                   " events saved from the rings of its killed "
+                                                   " event%s saved from the rings of its killed "
                                                    "process",
-                                                   f->path, events));
+                                                   f->path, events, rs_plural(events)));
     }
     return TRUE;
 }

@@ -6,6 +6,7 @@
 
 #include "capture.h"
 #include "export/sqlite-read.h"
+#include "plural.h"
 #include "recover.h"
 #include "run-files.h"
 
@@ -181,8 +182,8 @@ static void note_state(Opening *o, guint32 process, const RsRecovery *r, gboolea
     if (from_rings)
         rs_builder_warn(o->b, p->path, 0,
                         "its process was killed: %" G_GUINT64_FORMAT
-                        " events were still in its rings and are read from there",
-                        r->events);
+                        " event%s still in its rings read from there",
+                        r->events, rs_plural(r->events));
 }
 
 static gboolean read_capture(Opening *o, const gchar *path, GError **error)

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "escape.h"
+#include "plural.h"
 
 #define LIST_MAX (1 << 20)
 

@@ -5,6 +5,7 @@
 
 #include "analyses/analyses.h"
 #include "escape.h"
+#include "plural.h"
 
 static void detail_free(gpointer data)
 {
@@ -96,8 +97,8 @@ static void say_signature(const RsModel *m, GPtrArray *out, const RsSig *sig)
     if (sig->comm == RS_NONE)
         return;
     const RsComm *c = &g_array_index(m->comms, RsComm, sig->comm);
-    say(out, "communicator", "%s (%d ranks)", c->name ? rs_model_str(m, c->name) : "unnamed",
-        c->size);
+    say(out, "communicator", "%s (%d rank%s)", c->name ? rs_model_str(m, c->name) : "unnamed",
+        c->size, rs_plural(c->size));
     say_peer(m, out, sig);
 }
 
@@ -151,7 +152,8 @@ static void say_messages(const RsScene *s, GPtrArray *out, guint32 event)
                     &g_array_index(s->model->messages, RsMessage,
                                    g_array_index(s->messages, RsEventMessage, i).message));
     if (last - first > MESSAGES_MAX)
-        say(out, "", "and %u more messages", last - first - MESSAGES_MAX);
+        say(out, "", "and %u more message%s", last - first - MESSAGES_MAX,
+            rs_plural(last - first - MESSAGES_MAX));
 }
 
 GPtrArray *rs_details_of_event(const RsScene *s, guint32 event)

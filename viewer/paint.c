@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "escape.h"
+#include "plural.h"
 
 #define TICK_MIN_PX  90
 #define STEP_MIN_PX  14 /* steps thinner than that are not marked */
@@ -51,7 +52,7 @@ static void paint_host(const RsScene *s, RsPen *pen, const RsLine *line, gdouble
     gdouble width =
         rs_pen_text(pen, RS_PEN_BOLD, RS_INK, 20, middle, RS_SCENE_GUTTER_PX - 84, name);
     guint n = ranks_on(m, line->host);
-    g_autofree gchar *count = g_strdup_printf("%u rank%s", n, n == 1 ? "" : "s");
+    g_autofree gchar *count = g_strdup_printf("%u rank%s", n, rs_plural(n));
     rs_pen_text(pen, RS_PEN_SMALL, RS_INK_SOFT, 28 + width, middle, 70, count);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "pick.h"
+#include "plural.h"
 #include "run.h"
 
 /* ---- making ---- */
@@ -392,15 +393,17 @@ gchar *rs_scene_dup_status(const RsScene *s)
     GString *out = g_string_new(NULL);
     g_autofree gchar *length = rs_axis_dup_duration(m->duration_ns);
     g_autofree gchar *clock = rs_axis_dup_duration(m->clock_uncertainty_ns);
-    g_string_append_printf(out, "%u of %d ranks on %u hosts, %s, %u events  \u00b7  ",
-                           captured_ranks(m), MAX(m->world_size, (gint32)m->ranks->len),
-                           m->hosts->len, length, m->events.n);
+    gint ranks = MAX(m->world_size, (gint)m->ranks->len);
+    g_string_append_printf(out, "%u of %d rank%s on %u host%s, %s, %u event%s  \u00b7  ",
+                           captured_ranks(m), ranks, rs_plural(ranks), m->hosts->len,
+                           rs_plural(m->hosts->len), length, m->events.n, rs_plural(m->events.n));
     if (m->clock_trusted)
         g_string_append_printf(out, "clocks: %s, \u00b1%s", m->clock_method, clock);
     else
         g_string_append(out, "clocks of the hosts NOT aligned: compare times within a host only");
     if (m->dropped)
-        g_string_append_printf(out, "  \u00b7  %" G_GUINT64_FORMAT " events lost", m->dropped);
+        g_string_append_printf(out, "  \u00b7  %" G_GUINT64_FORMAT " event%s lost", m->dropped,
+                               rs_plural(m->dropped));
     if (m->incomplete)
         g_string_append(out, "  \u00b7  incomplete: see the warnings");
     return g_string_free(out, FALSE);

@@ -2,6 +2,7 @@
 #include "wanted.h"
 
 #include "escape.h"
+#include "plural.h"
 
 #define NAMED_MAX 8 /* of what exists, in a message */
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "escape.h"
+#include "plural.h"
 
 #define COLUMNS  96
 #define ROWS_MAX 32
@@ -75,10 +76,11 @@ static void write_incomplete(GString *out, const RsModel *m)
         wrap_printf(out, "INCOMPLETE  ",
                     "no capture of rank%s %s (%u of %d): what %s did is unknown, and nothing below "
                     "says that %s not late or slow",
-                    n > 1 ? "s" : "", missing, n, m->world_size, n > 1 ? "they" : "it",
+                    rs_plural(n), missing, n, m->world_size, n > 1 ? "they" : "it",
                     n > 1 ? "they are" : "it is");
     if (m->dropped)
-        wrap_printf(out, "INCOMPLETE  ", "%" G_GUINT64_FORMAT " events were lost", m->dropped);
+        wrap_printf(out, "INCOMPLETE  ", "%" G_GUINT64_FORMAT " event%s lost", m->dropped,
+                    rs_plural(m->dropped));
     if (m->incomplete && !n && !m->dropped)
         wrap(out, "INCOMPLETE  ", "captures are damaged or were not closed; see the warnings");
     if (!m->clock_trusted)
@@ -95,12 +97,14 @@ static void write_header(GString *out, const RsReport *r)
     GString *hosts = g_string_new(NULL);
     for (guint i = 0; i < m->hosts->len && i < 8; i++)
         g_string_append_printf(hosts, "%s%s", i ? ", " : "", host_name(m, i));
-    wrap_printf(out, "        ", "%d ranks on %u host%s (%s%s), %.3f s, %u steps (%s)",
-                m->world_size, m->hosts->len, m->hosts->len == 1 ? "" : "s", hosts->str,
-                m->hosts->len > 8 ? ", ..." : "", (gdouble)m->duration_ns / 1e9, m->steps->len,
+    wrap_printf(out, "        ", "%d rank%s on %u host%s (%s%s), %.3f s, %u step%s (%s)",
+                m->world_size, rs_plural(m->world_size), m->hosts->len, rs_plural(m->hosts->len),
+                hosts->str, m->hosts->len > 8 ? ", ..." : "", (gdouble)m->duration_ns / 1e9,
+                m->steps->len, rs_plural(m->steps->len),
                 m->steps->len ? m->step_source : "none found");
     g_string_free(hosts, TRUE);
-    wrap_printf(out, "        ", "%u events, %" G_GUINT64_FORMAT " lost", m->events.n, m->dropped);
+    wrap_printf(out, "        ", "%u event%s, %" G_GUINT64_FORMAT " lost", m->events.n,
+                rs_plural(m->events.n), m->dropped);
     if (m->domains->len < 2)
         wrap(out, "Clock   ", "one clock for all ranks: differences are exact");
     else
@@ -187,8 +191,8 @@ static void write_breakdown(GString *out, const RsReport *r)
             write_breakdown_row(out, r->model, b);
     }
     if (rows > ROWS_MAX)
-        g_string_append_printf(out, "        ... and %u more ranks: --ranks, or --format json\n",
-                               rows - ROWS_MAX);
+        g_string_append_printf(out, "        ... and %u more rank%s: --ranks, or --format json\n",
+                               rows - ROWS_MAX, rs_plural(rows - ROWS_MAX));
     RsPop p = rs_report_pop(r->results);
     if (isfinite(p.parallel))
         g_string_append_printf(out,

@@ -486,7 +486,8 @@ static void unknown_kinds_are_skipped_and_counted(void **state)
     assert_int_equal(m->events.n, 1);
     assert_int_equal(m->warnings->len, 1);
     const RsWarning *w = g_ptr_array_index(m->warnings, 0);
-    assert_string_equal(w->text, "3 blocks of a kind unknown to this version skipped");
+    assert_string_equal(
+        w->text, "3 blocks of a kind unknown to this version skipped: use a newer ringscope");
 }
 
 static void newer_major_version_is_refused_in_one_line(void **state)

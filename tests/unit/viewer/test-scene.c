@@ -13,6 +13,7 @@
 
 #include "details.h"
 #include "picture.h"
+#include "report/report.h"
 #include "synthetic-run.h"
 
 static RsScene *scene_new(guint ranks)
@@ -219,6 +220,26 @@ static void status_counts_the_ranks_that_are_there(void **state)
     assert_true(g_str_has_prefix(g_ptr_array_index(warnings, 0), "rank 2"));
 }
 
+static void one_of_a_kind_is_no_plural(void **state)
+{
+    RsBuilder *b = rs_builder_new();
+    guint32 t = rs_builder_add_track(b, rs_builder_add_process(b, 0, "h", 1), "m", 1, FALSE);
+    RsSig sig = rs_builder_sig_init(b, RS_KIND_RANGE, "alone");
+    rs_builder_event(b, t, rs_builder_sig(b, &sig), 0, 1000, 0, 0, 0);
+    g_autoptr(RsScene) s = rs_scene_new(rs_builder_finish(b, RS_FINISH_ALL), "x");
+    g_autofree gchar *text = rs_scene_dup_status(s);
+    assert_non_null(strstr(text, "1 of 1 rank on 1 host, "));
+    assert_non_null(strstr(text, ", 1 event "));
+    RsReport report = {.model = s->model, .results = s->results, .name = "x"};
+    g_autofree gchar *said = rs_report_text(&report);
+    assert_non_null(strstr(said, "1 rank on 1 host (h), 0.000 s, 0 steps (none found)"));
+    assert_non_null(strstr(said, "1 event, 0 lost"));
+    s->model->dropped = 1;
+    s->model->incomplete = TRUE;
+    g_autofree gchar *lost = rs_report_text(&report);
+    assert_non_null(strstr(lost, "1 event lost"));
+}
+
 static void a_picture_that_does_not_fit_leaves_nothing(void **state)
 {
     g_autoptr(GError) error = NULL;
@@ -272,6 +293,7 @@ int main(void)
         cmocka_unit_test(a_message_to_a_rank_without_capture_is_told),
         cmocka_unit_test(a_name_with_escapes_is_harmless),
         cmocka_unit_test(status_counts_the_ranks_that_are_there),
+        cmocka_unit_test(one_of_a_kind_is_no_plural),
         cmocka_unit_test(a_picture_that_does_not_fit_leaves_nothing),
         cmocka_unit_test(a_picture_of_thousands_of_ranks_is_written),
     };
