@@ -16,8 +16,8 @@ import time
 # way: MPI_Barrier calls that it makes
 WAYS = {
     "plain": 20, "fork-idle": 20, "exec-child": 20, "exec-fails": 20, "chdir": 20,
-    "close": 30 + 20000, "threads": 20 + 500, "atexit": 20, "_exit": 20, "handler": 20, "quick_exit": 20,
-    "abort": 20, "exec": 20,
+    "close": 30 + 20000, "close-all": 20, "threads": 20 + 500, "atexit": 20, "_exit": 20,
+    "handler": 20, "quick_exit": 20, "abort": 20, "exec": 20,
 }
 # These are not ended in order by the tracer: what they left is recovered by `merge`.
 KILLED = {"abort", "exec"}
