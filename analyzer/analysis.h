@@ -43,6 +43,7 @@ typedef struct {
     const gchar *severity; /* "high", "medium", "low": definitions.md section 13 */
     gdouble confidence;    /* 0..1 */
     gdouble cost_s, cost_percent;
+    gboolean fatal;        /* the run ended by it: of high severity, and before all others */
     GArray *ranks;         /* gint32 world ranks */
     GPtrArray *hosts;      /* char* */
     GArray *communicators; /* guint64 identities */
@@ -93,7 +94,7 @@ typedef struct {
 } RsLinkMetric;
 
 typedef struct {
-    GPtrArray *findings;       /* RsFinding, dearest first */
+    GPtrArray *findings;       /* RsFinding, the fatal ones, then dearest first */
     GPtrArray *not_applicable; /* RsNotApplicable */
     GArray *breakdown;         /* RsBreakdown: ranks for the run, then ranks x steps */
     GArray *collectives;       /* RsCollMetric */

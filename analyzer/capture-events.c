@@ -268,6 +268,16 @@ static void add_open_ranges(RsCapture *c, guint32 track, const struct rs_open *o
     }
 }
 
+void rs_capture_mark_end(RsCapture *c, guint64 tick)
+{
+    tick = MAX(tick, c->last_tick);
+    RsSig s = rs_builder_sig_init(c->b, RS_KIND_MARK,
+                                  c->end.reason == RS_END_KILLED ? "killed" : "aborted");
+    s.domain = rs_builder_string(c->b, "ringscope");
+    guint32 track = track_of(c, rs_capture_thread(c, 0), 0, FALSE);
+    rs_builder_event(c->b, track, rs_builder_sig(c->b, &s), (gint64)tick, (gint64)tick, 0, 0, 0);
+}
+
 void rs_capture_add_open(RsCapture *c)
 {
     g_autoptr(GList) numbers = g_hash_table_get_keys(c->threads);

@@ -80,6 +80,8 @@ void rs_capture_clear_tables(RsCapture *c);
 void rs_capture_read_events(RsCapture *c, const struct rs_block *head, const guint8 *payload);
 void rs_capture_read_open(RsCapture *c, const struct rs_block *head, const guint8 *payload);
 void rs_capture_add_open(RsCapture *c);
+/* A mark where the process was last seen alive: the rank goes on up to there. */
+void rs_capture_mark_end(RsCapture *c, guint64 tick);
 
 /* capture-sig.c: signature of a call; `second` may be NULL. */
 guint32 rs_capture_call_sig(RsCapture *c, const struct rs_event *e,

@@ -259,7 +259,12 @@ static void settle(RsCapture *c, RsBlocks *const *parts, guint n_parts)
     while (g_hash_table_iter_next(&it, NULL, &value))
         dropped += ((RsCaptureThread *)value)->dropped;
     c->p->dropped = MAX(MAX(dropped, c->holes), c->has_end ? c->end.dropped : 0);
-    c->p->ended = c->has_end && c->end.reason != RS_END_KILLED;
+    c->p->ending = !c->has_end                      ? RS_ENDING_UNKNOWN
+                   : c->end.reason == RS_END_KILLED ? RS_ENDING_KILLED
+                   : c->end.reason == RS_END_ABORT  ? RS_ENDING_ABORTED
+                                                    : RS_ENDING_CLEAN;
+    if (c->p->ending == RS_ENDING_KILLED || c->p->ending == RS_ENDING_ABORTED)
+        rs_capture_mark_end(c, c->end.tick);
     const gchar *note = end_note(c, damaged);
     if (note)
         rs_builder_set_text(&c->p->note, note);

@@ -85,7 +85,7 @@ guint32 rs_builder_add_process(RsBuilder *b, gint32 rank, const gchar *host, gin
     RsProcess *p = g_new0(RsProcess, 1);
     p->rank = rank < 0 ? -1 : rank;
     p->pid = pid;
-    p->ended = TRUE;
+    p->ending = RS_ENDING_CLEAN;
     rs_builder_set_text(&p->host, host);
     rs_builder_set_text(&p->domain, host);
     rs_builder_set_text(&p->program, "");

@@ -37,7 +37,7 @@ typedef struct {
     GArray *probes;  /* struct rs_clock_probe */
     guint64 dropped;
     gdouble nic_mbps; /* 0 unknown */
-    gboolean ended;
+    RsEnding ending;
     gchar *note; /* why it is incomplete, NULL where it is not; owned */
 } RsProcess;
 

@@ -86,6 +86,14 @@ typedef struct {
     gboolean device;
 } RsTrack;
 
+typedef enum {
+    RS_ENDING_UNKNOWN, /* still running, killed on another host, or the capture was cut */
+    RS_ENDING_CLEAN,   /* the capture was closed by a living process */
+    RS_ENDING_ABORTED, /* it called MPI_Abort */
+    RS_ENDING_KILLED,  /* saved from the rings of a dead process */
+    RS_ENDING_COUNT
+} RsEnding;
+
 typedef struct {
     gint32 rank;      /* world rank; -1 unknown (then the label tells) */
     guint32 host;     /* RsHost index */
@@ -93,9 +101,9 @@ typedef struct {
     gint64 pid;
     RsStr program, path; /* path: the capture it came from */
     guint32 first_track, n_tracks;
-    gint64 first_ns, last_ns;
+    gint64 first_ns, last_ns; /* ABORTED and KILLED: it was seen alive up to last_ns */
     guint64 events, dropped;
-    gboolean ended;   /* the capture was closed by a living process */
+    RsEnding ending;
     gboolean missing; /* no capture of this rank was found; all else is zero, host too */
     RsStr note;       /* why it is incomplete; "" where it is not */
     guint32 open_event; /* the innermost call it was in at the end, RS_NONE */

@@ -81,7 +81,7 @@ static guint32 domain_index(RsBuilder *b, const gchar *name)
 
 static void append_rank(RsBuilder *b, const RsProcess *p, guint64 events)
 {
-    RsRank r = {.rank = p->rank, .pid = p->pid, .ended = p->ended, .open_event = RS_NONE};
+    RsRank r = {.rank = p->rank, .pid = p->pid, .ending = p->ending, .open_event = RS_NONE};
     r.host = host_index(b, p->host, p->nic_mbps);
     r.domain = domain_index(b, p->domain);
     r.program = rs_builder_string(b, p->program);

@@ -317,6 +317,7 @@ RsRecovery *rs_recover_look(GHashTable *meta)
     const guint8 *defs = (const guint8 *)g_bytes_get_data(bytes, NULL) + RS_RING_DEFS_OFFSET;
     append_defs(&w, defs + p.defs_written, p.defs_used - p.defs_written);
     append_anchors(&w, &p);
+    w.last_tick = MAX(w.last_tick, p.alive_tick);
     collect_threads(r, &w, prefix, &p);
     return r;
 }

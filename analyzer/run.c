@@ -177,9 +177,9 @@ static void pass_progress(gdouble share, const gchar *what, gpointer data)
 static void note_state(Opening *o, guint32 process, const RsRecovery *r, gboolean from_rings)
 {
     RsProcess *p = rs_builder_process(o->b, process);
-    if (r->state == RS_RINGS_LIVE && !p->ended)
+    if (r->state == RS_RINGS_LIVE && p->ending == RS_ENDING_UNKNOWN)
         rs_builder_set_text(&p->note, "its process still runs: read as far as it is written");
-    if (from_rings)
+    if (from_rings && r->events > 0)
         rs_builder_warn(o->b, p->path, 0,
                         "its process was killed: %" G_GUINT64_FORMAT
                         " event%s still in its rings read from there",

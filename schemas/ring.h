@@ -48,6 +48,8 @@ struct rs_ring_process {
     char prefix[RS_RING_PATH_MAX];
     char capture[RS_RING_PATH_MAX]; /* absolute path of the .rsc; empty: no event yet */
     struct rs_ring_write writing;
+    uint64_t alive_tick;         /* atomic: the drain thread's last look, about 0.1 s old at most while
+                                    the process runs; 0 none yet */
 };
 
 /* A thread's ring. Slots follow at byte RS_RING_SLOTS_OFFSET. */

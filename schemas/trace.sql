@@ -34,6 +34,7 @@ CREATE TABLE strings (id INTEGER PRIMARY KEY, text TEXT NOT NULL);
 CREATE TABLE enum_kind (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
 CREATE TABLE enum_class (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
 CREATE TABLE enum_collective (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
+CREATE TABLE enum_ending (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
 CREATE TABLE enum_api (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
 
 CREATE TABLE hosts (
@@ -61,10 +62,10 @@ CREATE TABLE ranks (
     path_id INTEGER NOT NULL REFERENCES strings, -- the capture
     note_id INTEGER NOT NULL REFERENCES strings, -- why it is incomplete; '' where it is not
     first_ns INTEGER NOT NULL,
-    last_ns INTEGER NOT NULL,
+    last_ns INTEGER NOT NULL,              -- aborted, killed: when it was last seen alive
     events INTEGER NOT NULL,
     dropped INTEGER NOT NULL,
-    ended INTEGER NOT NULL,                -- the capture was closed by a living process
+    ending INTEGER NOT NULL REFERENCES enum_ending, -- clean, aborted, killed, unknown
     missing INTEGER NOT NULL,              -- 1: no capture of this rank was found
     open_event_id INTEGER REFERENCES events -- the call it was in at the end
 );

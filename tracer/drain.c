@@ -49,6 +49,8 @@ static bool drain_once(uint64_t *last_anchor)
         rs_writer_drain();
         rs_threads_drop_ended();
     }
+    if (rs_state.control)
+        __atomic_store_n(&rs_state.control->alive_tick, rs_tick(), __ATOMIC_RELAXED);
     bool wrote = rs_state.control && rs_state.control->capture_bytes != before;
     rs_unlock();
     return wrote;

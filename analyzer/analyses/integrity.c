@@ -8,6 +8,7 @@
  * Needs no window: it looks at the model's own account of itself.
  */
 #include "analyses.h"
+#include "endings.h"
 
 static void init(gpointer state, const RsContext *ctx)
 {
@@ -30,13 +31,18 @@ static void add_rank(RsFinding *f, const RsRank *r)
     g_array_append_val(f->ranks, r->rank);
 }
 
+static gboolean lacks_data(const RsRank *r)
+{
+    return r->missing || r->dropped || (r->note && !rs_ending_is_early(r));
+}
+
 /* Says up to 8 ranks' notes, then how many more. */
-static guint say_ranks(const RsModel *m, RsFinding *f)
+static guint say_lacking(const RsModel *m, RsFinding *f)
 {
     guint n = 0;
     for (guint i = 0; i < m->ranks->len; i++) {
         const RsRank *r = rs_model_rank(m, i);
-        if (!r->missing && !r->dropped && r->note == 0)
+        if (!lacks_data(r))
             continue;
         add_rank(f, r);
         if (++n > 8)
@@ -59,7 +65,7 @@ static void add_incomplete(const RsContext *ctx, RsResults *results)
 {
     const RsModel *m = ctx->model;
     RsFinding *f = rs_finding_new("incomplete-data");
-    guint n = say_ranks(m, f), missing = 0;
+    guint n = say_lacking(m, f), missing = 0;
     for (guint i = 0; i < m->ranks->len; i++)
         missing += rs_model_rank(m, i)->missing;
     if (n == 0)
@@ -98,9 +104,58 @@ static void add_untrusted(const RsContext *ctx, RsResults *results)
     g_ptr_array_add(results->findings, f);
 }
 
+/* Ranks that were killed and of which missing-rank names nobody as the cause. */
+static void add_killed(const RsContext *ctx, RsResults *results)
+{
+    const RsModel *m = ctx->model;
+    RsFinding *f = rs_finding_new("incomplete-data");
+    guint n = 0;
+    f->t_start_s = (gdouble)m->duration_ns / 1e9;
+    for (guint32 i = 0; i < m->ranks->len; i++) {
+        const RsRank *r = rs_model_rank(m, i);
+        if (!rs_ending_is_early(r))
+            continue;
+        add_rank(f, r);
+        f->t_start_s = MIN(f->t_start_s, (gdouble)r->last_ns / 1e9);
+        if (++n > 8)
+            continue;
+        g_autofree gchar *end = rs_ending_dup_text(m, i);
+        rs_finding_say(f, "rank %d %s", r->rank, end);
+    }
+    if (n > 8)
+        rs_finding_say(f, "and %u further ranks", n - 8);
+    f->title = g_strdup_printf("%u of %d ranks were killed at %.3f s: the run did not come to its "
+                               "end",
+                               n, m->world_size, f->t_start_s);
+    f->fatal = TRUE;
+    f->severity = "high";
+    f->confidence = 1;
+    f->t_end_s = (gdouble)m->duration_ns / 1e9;
+    f->remedy = g_strdup("look at the launcher's and the scheduler's output for who ended the run "
+                         "(a limit, a cancelled job, memory); if it hung, what its ranks were in "
+                         "is above");
+    g_ptr_array_add(results->findings, f);
+}
+
+static gboolean cause_is_named(const RsResults *results)
+{
+    for (guint i = 0; i < results->findings->len; i++)
+        if (((const RsFinding *)g_ptr_array_index(results->findings, i))->fatal)
+            return TRUE;
+    return FALSE;
+}
+
 static void finish(gpointer state, const RsContext *ctx, RsResults *results)
 {
-    if (ctx->model->incomplete)
+    const RsModel *m = ctx->model;
+    gboolean killed = FALSE, whole = TRUE;
+    for (guint i = 0; i < m->ranks->len; i++) {
+        killed |= rs_ending_is_early(rs_model_rank(m, i));
+        whole &= !lacks_data(rs_model_rank(m, i));
+    }
+    if (killed && !cause_is_named(results))
+        add_killed(ctx, results);
+    if (m->incomplete && !(killed && whole))
         add_incomplete(ctx, results);
     if (!ctx->model->clock_trusted)
         add_untrusted(ctx, results);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyses/endings.h"
 #include "export.h"
 #include "report/report.h"
 #include "sqlite-open.h"
@@ -121,6 +122,9 @@ static void fill_enums(Db *d)
     fill_enum(d, "enum_kind", kinds, G_N_ELEMENTS(kinds));
     fill_enum(d, "enum_class", classes, G_N_ELEMENTS(classes));
     fill_enum(d, "enum_api", apis, G_N_ELEMENTS(apis));
+    fill(d, "enum_ending", "is");
+    for (guint i = 0; i < RS_ENDING_COUNT; i++)
+        row(d, I(i), rs_ending_name((RsEnding)i));
     fill(d, "enum_collective", "is");
     for (guint i = 0; i < RS_COLL_COUNT; i++)
         row(d, I(i), rs_operation_name((guint8)i));
@@ -168,7 +172,7 @@ static void fill_places(Db *d)
     for (guint i = 0; i < m->ranks->len; i++) {
         const RsRank *r = rs_model_rank(m, i);
         row(d, I(i), I(r->rank), I(r->host), I(r->domain), r->pid, I(r->program), I(r->path),
-            I(r->note), r->first_ns, r->last_ns, I(r->events), I(r->dropped), I(r->ended),
+            I(r->note), r->first_ns, r->last_ns, I(r->events), I(r->dropped), I(r->ending),
             I(r->missing), I(r->open_event));
     }
     fill(d, "tracks", "iiiii");

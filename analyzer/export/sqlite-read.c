@@ -183,7 +183,7 @@ static void read_ranks(Reader *r)
     RsModel *m = r->m;
     begin(r, "ranks",
           "id, rank, host_id, domain_id, pid, program_id, path_id, note_id, first_ns,"
-          "last_ns, events, dropped, ended, missing, open_event_id",
+          "last_ns, events, dropped, ending, missing, open_event_id",
           "id");
     while (next(r)) {
         check_id(r);
@@ -198,7 +198,7 @@ static void read_ranks(Reader *r)
         k.last_ns = any_integer(r, 9);
         k.events = (guint64)any_integer(r, 10);
         k.dropped = (guint64)any_integer(r, 11);
-        k.ended = (gboolean)integer(r, 12, 0, 1);
+        k.ending = (RsEnding)integer(r, 12, 0, RS_ENDING_COUNT - 1);
         k.missing = (gboolean)integer(r, 13, 0, 1);
         k.open_event = index_or_none(r, 14, RS_NONE); /* checked once there are events */
         g_array_append_val(m->ranks, k);

@@ -4,6 +4,8 @@
 #include <cjson/cJSON.h>
 #include <math.h>
 
+#include "analyses/endings.h"
+
 /* cJSON copies bytes as they are: bad ones are replaced first. */
 static void add_text(cJSON *o, const char *key, const gchar *text)
 {
@@ -35,6 +37,29 @@ static const gchar *host_name(const RsModel *m, guint32 host)
     return rs_model_str(m, g_array_index(m->hosts, RsHost, host).name);
 }
 
+static cJSON *make_ending(const RsModel *m, guint32 rank)
+{
+    const RsRank *r = rs_model_rank(m, rank);
+    cJSON *o = cJSON_CreateObject();
+    add_number(o, "rank", r->rank);
+    add_text(o, "ending", rs_ending_name(r->ending));
+    add_seconds(o, "last_alive_s", r->last_ns);
+    g_autofree gchar *call = r->open_event == RS_NONE ? NULL : rs_ending_dup_call(m, r->open_event);
+    if (call)
+        add_text(o, "call", call);
+    else
+        cJSON_AddNullToObject(o, "call");
+    return o;
+}
+
+static void add_endings(cJSON *o, const RsModel *m)
+{
+    cJSON *endings = cJSON_AddArrayToObject(o, "early_endings");
+    for (guint i = 0; i < m->ranks->len; i++)
+        if (rs_ending_is_early(rs_model_rank(m, i)))
+            cJSON_AddItemToArray(endings, make_ending(m, i));
+}
+
 static cJSON *make_run(const RsReport *r)
 {
     const RsModel *m = r->model;
@@ -45,6 +70,7 @@ static cJSON *make_run(const RsReport *r)
     for (guint i = 0; i < m->ranks->len; i++)
         if (rs_model_rank(m, i)->missing)
             cJSON_AddItemToArray(missing, cJSON_CreateNumber(rs_model_rank(m, i)->rank));
+    add_endings(o, m);
     add_number(o, "hosts", m->hosts->len);
     cJSON *hosts = cJSON_AddArrayToObject(o, "host_names");
     for (guint i = 0; i < m->hosts->len; i++)

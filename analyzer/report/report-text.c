@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "analyses/endings.h"
 #include "escape.h"
 #include "plural.h"
 
@@ -50,12 +51,17 @@ static const gchar *host_name(const RsModel *m, guint32 host)
     return rs_model_str(m, g_array_index(m->hosts, RsHost, host).name);
 }
 
-static gchar *dup_missing(const RsModel *m, guint *ret_n)
+static gboolean is_missing(const RsRank *r)
+{
+    return r->missing;
+}
+
+static gchar *dup_ranks(const RsModel *m, gboolean (*belongs)(const RsRank *), guint *ret_n)
 {
     GString *s = g_string_new(NULL);
     guint n = 0;
     for (guint i = 0; i < m->ranks->len; i++) {
-        if (!rs_model_rank(m, i)->missing)
+        if (!belongs(rs_model_rank(m, i)))
             continue;
         if (++n <= 16)
             g_string_append_printf(s, "%s%d", n > 1 ? ", " : "", rs_model_rank(m, i)->rank);
@@ -66,12 +72,19 @@ static gchar *dup_missing(const RsModel *m, guint *ret_n)
     return g_string_free(s, FALSE);
 }
 
+/* Whether something is missing that the other lines don't tell. */
+static gboolean is_damaged(const RsModel *m, guint missing, guint killed)
+{
+    return m->incomplete && !missing && !killed && !m->dropped;
+}
+
 static void write_incomplete(GString *out, const RsModel *m)
 {
     if (!m->incomplete && m->clock_trusted)
         return;
-    guint n;
-    g_autofree gchar *missing = dup_missing(m, &n);
+    guint n, killed;
+    g_autofree gchar *early = dup_ranks(m, rs_ending_is_early, &killed);
+    g_autofree gchar *missing = dup_ranks(m, is_missing, &n);
     if (n)
         wrap_printf(out, "INCOMPLETE  ",
                     "no capture of rank%s %s (%u of %d): what %s did is unknown, and nothing below "
@@ -81,7 +94,11 @@ static void write_incomplete(GString *out, const RsModel *m)
     if (m->dropped)
         wrap_printf(out, "INCOMPLETE  ", "%" G_GUINT64_FORMAT " event%s lost", m->dropped,
                     rs_plural(m->dropped));
-    if (m->incomplete && !n && !m->dropped)
+    if (killed)
+        wrap_printf(out, "INCOMPLETE  ",
+                    "rank%s %s %s killed or aborted: the run did not come to its end",
+                    rs_plural(killed), early, killed > 1 ? "were" : "was");
+    if (is_damaged(m, n, killed))
         wrap(out, "INCOMPLETE  ", "captures are damaged or were not closed; see the warnings");
     if (!m->clock_trusted)
         wrap(out, "CLOCKS      ",

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # A rank is killed in step 9: its capture reads, with all the steps that it finished, and the report
-# says that something is missing and of which rank.
+# names that rank first.
 #   test-die.sh BUILD_ROOT
 set -eu
 build=$1
@@ -30,7 +30,7 @@ ringscope=$build/analyzer/ringscope
     fail "report: exit status $?"
 # ranges are recorded when they end: the one the rank died before is not among them
 "$ringscope" query "$work/run/run.sqlite" --format csv "
-    SELECT r.rank, r.ended, count(*) FROM events e
+    SELECT r.rank, r.ending = 1, count(*) FROM events e
     JOIN signatures s ON s.id = e.signature_id JOIN strings n ON n.id = s.name_id
     JOIN tracks t ON t.id = e.track_id JOIN ranks r ON r.id = t.rank_id
     WHERE n.text = 'step' AND e.end_ns > e.start_ns AND e.flags & 2 = 0
@@ -43,6 +43,9 @@ print(report["run"], rows)
 assert report["run"]["ranks"] == 4 and report["run"]["incomplete"], "the run is not incomplete"
 steps = {rank: (ended, count) for rank, ended, count in rows}
 assert steps[3] == (0, 9), f"rank 3 finished steps 0 to 8, then died: {steps[3]}"
+first = report["findings"][0]
+print(first)
+assert (first["kind"], first["ranks"]) == ("missing-rank", [3]), "who died is not the first finding"
 for rank in range(3):
     assert steps[rank][1] in (9, 10), f"rank {rank} can't have gone on: {steps[rank]}"
 PY

@@ -433,7 +433,7 @@ static void open_call_of_a_killed_process_is_kept(void **state)
     cw_free(f);
     g_autoptr(RsModel) m = open_folder(*state);
     const RsRank *r = rs_model_rank(m, 0);
-    assert_false(r->ended);
+    assert_int_equal(r->ending, RS_ENDING_KILLED);
     assert_true(m->incomplete);
     assert_string_equal(rs_model_str(m, r->note), "its process was killed");
     assert_int_not_equal(r->open_event, RS_NONE);

@@ -81,7 +81,7 @@ static void whole_capture_reads_without_a_warning(void **state)
     g_autoptr(GByteArray) a = make_capture();
     Outcome o = read_bytes(a->data, a->len);
     assert_true(o.read);
-    assert_int_equal(o.events, 12 + 2); /* and the open call with its range */
+    assert_int_equal(o.events, 12 + 3); /* the open call, its range, the end */
     assert_int_equal(o.warnings, 0);
 }
 
@@ -99,7 +99,7 @@ static void capture_cut_at_every_byte_gives_what_is_before(void **state)
         events = o.events;
     }
     assert_true(first_good > 64 && first_good < 512); /* as soon as META is whole */
-    assert_int_equal(events, 14); /* without END alone nothing is lost but the end's time */
+    assert_int_equal(events, 14); /* without END alone nothing is lost but the end */
 }
 
 static void capture_with_any_byte_flipped_loses_one_block_at_most(void **state)
@@ -112,7 +112,7 @@ static void capture_with_any_byte_flipped_loses_one_block_at_most(void **state)
             Outcome o = read_bytes(a->data, a->len);
             a->data[at] ^= (guint8)(1u << bit);
             assert_true(o.read);
-            assert_true(o.events >= 10); /* a block holds at most 4 of the 14 */
+            assert_true(o.events >= 10); /* a block holds at most 4 of the 15 */
             if (o.warnings == 0)
                 harmless++;
             else
@@ -135,7 +135,7 @@ static void bytes_lost_within_a_block_lose_that_block_alone(void **state)
     }
     g_byte_array_remove_range(a, at + 100, 40);
     Outcome o = read_bytes(a->data, a->len);
-    assert_int_equal(o.events, 14 - 4);
+    assert_int_equal(o.events, 15 - 4);
     assert_int_equal(o.warnings, 2); /* where it is, and that a block is missing */
 }
 
@@ -153,7 +153,7 @@ static void garbage_between_blocks_is_skipped(void **state)
     }
     g_byte_array_append(b, a->data + cut, a->len - cut);
     Outcome o = read_bytes(b->data, b->len);
-    assert_int_equal(o.events, 14);
+    assert_int_equal(o.events, 15);
     assert_int_equal(o.warnings, 1);
 }
 

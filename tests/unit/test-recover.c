@@ -109,6 +109,7 @@ static void write_control(const Left *l, guint64 capture_bytes, guint32 next_seq
     d.id = 501;
     memcpy(file + RS_RING_DEFS_OFFSET + 24, &d, sizeof d);
     memcpy(file + RS_RING_DEFS_OFFSET + 40, "later", 5);
+    p.alive_tick = 90000;
     p.defs_written = 24;
     p.defs_used = 48;
     memcpy(file, &p, sizeof p);
@@ -150,13 +151,15 @@ static RsModel *open_run(const Left *l)
 
 static void check_model(const RsModel *m)
 {
-    assert_int_equal(m->events.n, 5);
+    assert_int_equal(m->events.n, 6);
     const RsRank *r = rs_model_rank(m, 0);
     assert_string_equal(rs_model_str(m, r->note), "its process was killed");
-    assert_false(r->ended);
+    assert_int_equal(r->ending, RS_ENDING_KILLED);
     assert_int_equal(r->dropped, 4);
     assert_int_equal(m->events.seq[r->open_event], 3);
     assert_int_equal(m->events.start_ns[r->open_event], (70000 - 20000) / 2);
+    assert_int_equal(m->events.end_ns[r->open_event], (90000 - 20000) / 2); /* seen alive so long */
+    assert_int_equal(r->last_ns, (90000 - 20000) / 2);
     guint recovered = 0;
     for (guint32 i = 0; i < m->events.n; i++)
         recovered += (m->events.flags[i] & RS_FLAG_RECOVERED) != 0;
@@ -230,7 +233,7 @@ static void event_and_its_extension_stay_together_across_blocks(void **state)
     leave_behind(l, FALSE);
     assert_true(rs_recover(l->capture, NULL, NULL));
     g_autoptr(RsModel) m = open_run(l);
-    assert_int_equal(m->events.n, 1 + 1 + (n - 2) / 2);
+    assert_int_equal(m->events.n, 1 + 1 + (n - 2) / 2 + 1);
     assert_int_equal(m->warnings->len, 0); /* no slot without its event */
 }
 
@@ -250,7 +253,7 @@ static void block_that_arrived_is_not_repeated(void **state)
         p->writing.capture_bytes = p->capture_bytes + !arrived; /* else it is still on its way */
         assert_true(g_file_set_contents(control, data, (gssize)n, NULL));
         g_autoptr(RsModel) m = open_run(l);
-        assert_int_equal(m->events.n, arrived ? 4 : 5);
+        assert_int_equal(m->events.n, arrived ? 5 : 6);
     }
 }
 
@@ -313,12 +316,12 @@ static void closed_capture_needs_no_second_end(void **state)
     Left *l = *state;
     leave_behind(l, TRUE); /* it died between closing its capture and removing its rings */
     g_autoptr(RsModel) m = open_run(l);
-    assert_true(rs_model_rank(m, 0)->ended);
+    assert_int_equal(rs_model_rank(m, 0)->ending, RS_ENDING_CLEAN);
     assert_int_equal(m->warnings->len, 0);
     assert_true(rs_recover(l->capture, NULL, NULL));
     assert_false(rings_exist(l));
     g_autoptr(RsModel) again = open_run(l);
-    assert_true(rs_model_rank(again, 0)->ended);
+    assert_int_equal(rs_model_rank(again, 0)->ending, RS_ENDING_CLEAN);
 }
 
 int main(void)

@@ -30,7 +30,7 @@ def clean_environment():
 def run(flavour, ranks, command, preload=(), folder=None, export='none', settings=None,
         status=0):
     """Runs `command` on `ranks` ranks; with `preload`, the launcher and all its children have it.
-    It must end with `status`."""
+    It must end with `status`; None: with any but 0."""
     environment = clean_environment()
     if preload:
         environment['LD_PRELOAD'] = ':'.join(map(str, preload))
@@ -43,7 +43,7 @@ def run(flavour, ranks, command, preload=(), folder=None, export='none', setting
     words = [shutil.which(LAUNCHERS[flavour][0]), *LAUNCHERS[flavour][1:], str(ranks)]
     done = subprocess.run([*words, *map(str, command)], env=environment, timeout=TIMEOUT_S,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    if done.returncode != status:
+    if done.returncode == 0 if status is None else done.returncode != status:
         sys.exit(f'{command} on {ranks} ranks of {flavour}: status {done.returncode}\n{done.stdout}')
     return done.stdout
 

@@ -21,7 +21,6 @@ void scene_init(Scene *s, guint n_ranks, guint n_hosts)
         RsProcess *p = rs_builder_process(s->b, s->process[i]);
         p->world_size = (gint32)n_ranks;
         p->unit = RS_TIME_ALIGNED;
-        p->ended = TRUE;
         rs_builder_set_text(&p->domain, "machine");
         s->main[i] = rs_builder_add_track(s->b, s->process[i], "main", 100 + i, FALSE);
         s->other[i] = s->device[i] = RS_NONE;
@@ -145,6 +144,30 @@ void scene_message(Scene *s, guint src, guint dst, guint64 bytes, gdouble send_u
     sig.klass = RS_CLASS_RECV;
     sig.peer = (gint32)src;
     put(s, s->main[dst], &sig, recv_us, end_us, 0, 0, 0);
+}
+
+void scene_open_collective(Scene *s, guint rank, enum rs_coll coll, guint32 seq, gdouble from_us,
+                           gdouble to_us)
+{
+    RsSig sig = collective_sig(s, coll, 1, FALSE);
+    put(s, s->main[rank], &sig, from_us, to_us, RS_FLAG_SEQ | RS_FLAG_OPEN, 0, seq);
+}
+
+void scene_open_receive(Scene *s, guint rank, guint src, gdouble from_us, gdouble to_us)
+{
+    RsSig sig = rs_builder_sig_init(s->b, RS_KIND_CALL, "MPI_Recv");
+    sig.api = RS_API_MPI;
+    sig.klass = RS_CLASS_RECV;
+    sig.comm = s->world;
+    sig.peer = (gint32)src;
+    put(s, s->main[rank], &sig, from_us, to_us, RS_FLAG_OPEN, 0, 0);
+}
+
+void scene_end(Scene *s, guint rank, RsEnding ending, gdouble at_us)
+{
+    RsSig sig = rs_builder_sig_init(s->b, RS_KIND_MARK, "end");
+    rs_builder_process(s->b, s->process[rank])->ending = ending;
+    put(s, s->main[rank], &sig, at_us, at_us, 0, 0, 0);
 }
 
 const RsFinding *scene_finding(const RsResults *results, const gchar *kind, guint index)

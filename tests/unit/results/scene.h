@@ -49,6 +49,13 @@ void scene_negotiate(Scene *s, guint rank, const gchar *tensor, gdouble from_us,
 void scene_message(Scene *s, guint src, guint dst, guint64 bytes, gdouble send_us, gdouble recv_us,
                    gdouble end_us);
 
+/* Calls that never ended: a collective as above, a receive from rank `src`. */
+void scene_open_collective(Scene *s, guint rank, enum rs_coll coll, guint32 seq, gdouble from_us,
+                           gdouble to_us);
+void scene_open_receive(Scene *s, guint rank, guint src, gdouble from_us, gdouble to_us);
+/* How the rank ended, and when it was last seen alive. */
+void scene_end(Scene *s, guint rank, RsEnding ending, gdouble at_us);
+
 /* The finding of `kind` number `index`, NULL where there are fewer. */
 const RsFinding *scene_finding(const RsResults *results, const gchar *kind, guint index);
 const RsBreakdown *scene_breakdown(const RsResults *results, guint rank, guint32 step);

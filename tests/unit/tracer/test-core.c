@@ -109,7 +109,7 @@ static void end_afterThreads_keepsEveryEvent(void **state)
     assert_int_equal(m->dropped, 0);
     assert_false(m->incomplete);
     assert_int_equal(rs_model_rank(m, 0)->rank, 0);
-    assert_true(rs_model_rank(m, 0)->ended);
+    assert_int_equal(rs_model_rank(m, 0)->ending, RS_ENDING_CLEAN);
 }
 
 /* ---- one that is killed inside a call ---- */

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * missing-rank.c - who never came, in a run that was killed, aborted or left by some of its ranks.
+ *
+ * Rule: others waited for it when they were last seen alive (endings.h), while it waited for nobody
+ * itself; or it called MPI_Abort; or it was seen dead before all others, by more than a death and
+ * the clocks are uncertain. Ranks that were killed together, each in the same call, are nobody's
+ * fault: integrity tells what they were in. A rank that polls may wait for anybody, so it is not
+ * named unless it died first.
+ * Cost: how long the longest of those that waited for it did.
+ */
+#include "analyses.h"
+#include "endings.h"
+
+#define SAID_MAX 8
+
+typedef struct {
+    const RsContext *ctx;
+    RsWait *waits;
+    gboolean *named; /* by RsRank index */
+    guint n_named;
+    guint32 first;   /* seen dead before all others, RS_NONE */
+    gint64 ahead_ns; /* by so much */
+} Search;
+
+static void init(gpointer state, const RsContext *ctx)
+{
+}
+
+static void feed(gpointer state, const RsWindow *w)
+{
+}
+
+static void merge(gpointer state, gconstpointer other)
+{
+}
+
+static void release(gpointer state)
+{
+}
+
+/* ---- who ---- */
+
+static gboolean any_early(const RsModel *m)
+{
+    for (guint i = 0; i < m->ranks->len; i++)
+        if (rs_ending_is_early(rs_model_rank(m, i)))
+            return TRUE;
+    return FALSE;
+}
+
+/* A rank whose end is not known may have died before all others. */
+static gboolean all_ends_known(const RsModel *m)
+{
+    for (guint i = 0; i < m->ranks->len; i++)
+        if (rs_model_rank(m, i)->missing || rs_model_rank(m, i)->ending == RS_ENDING_UNKNOWN)
+            return FALSE;
+    return TRUE;
+}
+
+static void find_first(Search *s)
+{
+    const RsModel *m = s->ctx->model;
+    gint64 first = G_MAXINT64, next = G_MAXINT64;
+    s->first = RS_NONE;
+    if (!all_ends_known(m))
+        return;
+    for (guint32 i = 0; i < m->ranks->len; i++) {
+        const RsRank *r = rs_model_rank(m, i);
+        if (r->ending != RS_ENDING_KILLED)
+            continue;
+        if (r->last_ns < first) {
+            next = first;
+            first = r->last_ns;
+            s->first = i;
+        } else {
+            next = MIN(next, r->last_ns);
+        }
+    }
+    s->ahead_ns = next == G_MAXINT64 ? G_MAXINT64 : next - first;
+    if (s->ahead_ns <= RS_ALIVE_SEEN_NS + m->clock_uncertainty_ns)
+        s->first = RS_NONE;
+}
+
+static void name_rank(Search *s, guint32 rank)
+{
+    s->n_named += !s->named[rank];
+    s->named[rank] = TRUE;
+}
+
+/* In a poll, or just out of one. */
+static gboolean polls(const RsModel *m, guint32 rank)
+{
+    const RsRank *r = rs_model_rank(m, rank);
+    for (guint32 t = r->first_track; t < r->first_track + r->n_tracks; t++) {
+        const RsTrack *track = &g_array_index(m->tracks, RsTrack, t);
+        for (guint32 i = track->first + track->n; i-- > track->first;) {
+            const RsSig *sig = rs_model_sig(m, i);
+            if (sig->kind != RS_KIND_CALL)
+                continue;
+            if ((sig->klass == RS_CLASS_COMPLETE || sig->klass == RS_CLASS_PROBE) &&
+                m->events.end_ns[i] + RS_ALIVE_SEEN_NS >= r->last_ns)
+                return TRUE;
+            break;
+        }
+    }
+    return FALSE;
+}
+
+/* Nobody that is waited for waits itself where the chain of waits ends. */
+static void find_waited_for(Search *s)
+{
+    const RsModel *m = s->ctx->model;
+    for (guint32 i = 0; i < m->ranks->len; i++)
+        for (guint k = 0; k < s->waits[i].targets->len; k++) {
+            guint32 target = g_array_index(s->waits[i].targets, guint32, k);
+            if (s->waits[target].targets->len == 0 && (target == s->first || !polls(m, target)))
+                name_rank(s, target);
+        }
+}
+
+static void find_named(Search *s)
+{
+    const RsModel *m = s->ctx->model;
+    for (guint32 i = 0; i < m->ranks->len; i++)
+        if (rs_model_rank(m, i)->ending == RS_ENDING_ABORTED)
+            name_rank(s, i);
+    find_first(s);
+    if (s->n_named == 0 && s->first != RS_NONE)
+        name_rank(s, s->first);
+    if (s->n_named == 0)
+        find_waited_for(s);
+}
+
+/* ---- what it did to others ---- */
+
+static gboolean waits_for_named(const Search *s, guint32 rank)
+{
+    const GArray *targets = s->waits[rank].targets;
+    for (guint i = 0; i < targets->len; i++)
+        if (s->named[g_array_index(targets, guint32, i)])
+            return TRUE;
+    return FALSE;
+}
+
+static gint64 waited_ns(const Search *s, guint32 rank)
+{
+    const RsModel *m = s->ctx->model;
+    return rs_model_rank(m, rank)->last_ns - m->events.start_ns[s->waits[rank].event];
+}
+
+/* The longest waits first; ties by rank. */
+static gint compare_waits(gconstpointer a, gconstpointer b, gpointer data)
+{
+    guint32 i = *(const guint32 *)a, j = *(const guint32 *)b;
+    gint64 x = waited_ns(data, i), y = waited_ns(data, j);
+    return x != y ? (x > y ? -1 : 1) : i < j ? -1 : i > j;
+}
+
+static GArray *find_waiting(Search *s)
+{
+    GArray *waiting = g_array_new(FALSE, FALSE, sizeof(guint32));
+    for (guint32 i = 0; i < s->ctx->model->ranks->len; i++)
+        if (!s->named[i] && waits_for_named(s, i))
+            g_array_append_val(waiting, i);
+    g_array_sort_with_data(waiting, compare_waits, s);
+    return waiting;
+}
+
+/* ---- in words ---- */
+
+static guint32 first_named(const Search *s)
+{
+    for (guint32 i = 0; i < s->ctx->model->ranks->len; i++)
+        if (s->named[i])
+            return i;
+    return RS_NONE;
+}
+
+static gchar *dup_title(const Search *s, const GArray *waiting)
+{
+    const RsModel *m = s->ctx->model;
+    guint32 rank = first_named(s);
+    g_autofree gchar *end = rs_ending_dup_text(m, rank);
+    g_autofree gchar *who =
+        s->n_named > 1 ? g_strdup_printf("%u ranks that went missing", s->n_named)
+        : waiting->len ? g_strdup_printf("rank %d, which %s,", rs_model_rank(m, rank)->rank, end)
+                       : g_strdup_printf("rank %d %s", rs_model_rank(m, rank)->rank, end);
+    if (waiting->len == 0)
+        return g_steal_pointer(&who);
+    guint32 longest = g_array_index(waiting, guint32, 0);
+    g_autofree gchar *kept = waiting->len == 1
+                                 ? g_strdup_printf("rank %d", rs_model_rank(m, longest)->rank)
+                                 : g_strdup_printf("%u ranks", waiting->len);
+    const RsSig *sig = rs_model_sig(m, s->waits[longest].event);
+    return g_strdup_printf("%s kept %s waiting in %s", who, kept, rs_model_str(m, sig->name));
+}
+
+static void add_where(const RsModel *m, RsFinding *f, guint32 rank)
+{
+    const RsRank *r = rs_model_rank(m, rank);
+    g_array_append_val(f->ranks, r->rank);
+    const gchar *host = rs_model_str(m, g_array_index(m->hosts, RsHost, r->host).name);
+    if (!g_ptr_array_find_with_equal_func(f->hosts, host, g_str_equal, NULL))
+        g_ptr_array_add(f->hosts, g_strdup(host));
+}
+
+static void add_comm(const RsModel *m, RsFinding *f, guint32 event)
+{
+    const RsSig *sig = rs_model_sig(m, event);
+    if (sig->comm == RS_NONE)
+        return;
+    guint64 identity = g_array_index(m->comms, RsComm, sig->comm).identity;
+    for (guint i = 0; i < f->communicators->len; i++)
+        if (g_array_index(f->communicators, guint64, i) == identity)
+            return;
+    g_array_append_val(f->communicators, identity);
+}
+
+static void say_named(const Search *s, RsFinding *f)
+{
+    const RsModel *m = s->ctx->model;
+    guint n = 0;
+    for (guint32 i = 0; i < m->ranks->len; i++) {
+        if (!s->named[i])
+            continue;
+        add_where(m, f, i);
+        if (++n > SAID_MAX)
+            continue;
+        g_autofree gchar *end = rs_ending_dup_text(m, i);
+        guint32 open = s->waits[i].event;
+        if (open == RS_NONE)
+            rs_finding_say(f, "rank %d %s", rs_model_rank(m, i)->rank, end);
+        else
+            rs_finding_say(f, "rank %d %s, since %.3f s", rs_model_rank(m, i)->rank, end,
+                           (gdouble)m->events.start_ns[open] / 1e9);
+    }
+    if (n > SAID_MAX)
+        rs_finding_say(f, "and %u further ranks", n - SAID_MAX);
+}
+
+static void say_waiting(const Search *s, RsFinding *f, const GArray *waiting)
+{
+    const RsModel *m = s->ctx->model;
+    for (guint i = 0; i < waiting->len; i++) {
+        guint32 rank = g_array_index(waiting, guint32, i);
+        add_comm(m, f, s->waits[rank].event);
+        if (i >= SAID_MAX)
+            continue;
+        g_autofree gchar *call = rs_ending_dup_call(m, s->waits[rank].event);
+        rs_finding_say(f, "rank %d waited %.3f s in %s, then %s", rs_model_rank(m, rank)->rank,
+                       (gdouble)waited_ns(s, rank) / 1e9, call,
+                       rs_model_rank(m, rank)->ending == RS_ENDING_KILLED ? "was killed" : "ended");
+    }
+    if (waiting->len > SAID_MAX)
+        rs_finding_say(f, "and %u further ranks waited", waiting->len - SAID_MAX);
+}
+
+static void say_order(const Search *s, RsFinding *f)
+{
+    if (s->first == RS_NONE || !s->named[s->first])
+        return;
+    const gint32 rank = rs_model_rank(s->ctx->model, s->first)->rank;
+    if (s->ahead_ns == G_MAXINT64)
+        rs_finding_say(f, "rank %d is the only one that was killed", rank);
+    else
+        rs_finding_say(f, "rank %d was killed %.3f s before the next", rank,
+                       (gdouble)s->ahead_ns / 1e9);
+}
+
+static const gchar *remedy_of(const Search *s)
+{
+    gboolean aborted = FALSE, killed = FALSE;
+    for (guint32 i = 0; i < s->ctx->model->ranks->len; i++) {
+        aborted |= s->named[i] && rs_model_rank(s->ctx->model, i)->ending == RS_ENDING_ABORTED;
+        killed |= s->named[i] && rs_model_rank(s->ctx->model, i)->ending == RS_ENDING_KILLED;
+    }
+    if (aborted)
+        return "read what that rank printed before it called MPI_Abort; ranks killed after it were "
+               "ended by the launcher";
+    if (killed)
+        return "look for what ended that process: its own output (a crash), its host's kernel log "
+               "(out of memory), the scheduler's log (a limit); ranks killed after it were ended "
+               "by "
+               "the launcher";
+    return "look for why that rank left: a loop over fewer batches than the others have, an early "
+           "return, or an exit on an error that only it saw";
+}
+
+static void add_finding(Search *s, RsResults *results)
+{
+    const RsModel *m = s->ctx->model;
+    g_autoptr(GArray) waiting = find_waiting(s);
+    RsFinding *f = rs_finding_new("missing-rank");
+    f->title = dup_title(s, waiting);
+    f->fatal = TRUE;
+    f->severity = "high";
+    f->confidence = s->first != RS_NONE && s->named[s->first] ? 0.95 : 0.9;
+    f->t_end_s = (gdouble)m->duration_ns / 1e9;
+    f->t_start_s = (gdouble)rs_model_rank(m, first_named(s))->last_ns / 1e9;
+    say_named(s, f);
+    say_order(s, f);
+    say_waiting(s, f, waiting);
+    if (waiting->len) {
+        guint32 longest = g_array_index(waiting, guint32, 0);
+        f->t_start_s = (gdouble)m->events.start_ns[s->waits[longest].event] / 1e9;
+        rs_finding_cost(f, s->ctx, waited_ns(s, longest));
+    }
+    f->remedy = g_strdup(remedy_of(s));
+    g_ptr_array_add(results->findings, f);
+}
+
+static void finish(gpointer state, const RsContext *ctx, RsResults *results)
+{
+    const RsModel *m = ctx->model;
+    if (!ctx->whole || !any_early(m))
+        return;
+    Search s = {.ctx = ctx, .waits = rs_waits_new(m)};
+    s.named = g_new0(gboolean, m->ranks->len + 1);
+    find_named(&s);
+    if (s.n_named)
+        add_finding(&s, results);
+    g_free(s.named);
+    rs_waits_free(s.waits, m->ranks->len);
+}
+
+static const gchar *const kinds[] = {"missing-rank", NULL};
+
+const RsAnalysis rs_analysis_missing_rank = {
+    .name = "missing-rank",
+    .help = "ranks that died or left while others waited for them",
+    .kinds = kinds,
+    .state_size = sizeof(guint8),
+    .init = init,
+    .feed = feed,
+    .merge = merge,
+    .finish = finish,
+    .release = release,
+};
