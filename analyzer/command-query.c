@@ -14,12 +14,15 @@
 #include "escape.h"
 #include "export/export.h"
 #include "export/sqlite-open.h"
+#include "export/trace-sql.h"
 
-#define CELL_MAX 60
+#define CELL_MAX       60
+#define TIMEOUT_MOST_S 1e6
 
 typedef struct {
     gchar *format;
     gdouble timeout_s;
+    gboolean schema;
 } Options;
 
 typedef struct {
@@ -30,16 +33,12 @@ typedef struct {
 
 static void put_json_cell(GString *out, sqlite3_stmt *st, int i)
 {
-    gchar number[G_ASCII_DTOSTR_BUF_SIZE];
     switch (sqlite3_column_type(st, i)) {
     case SQLITE_INTEGER:
         g_string_append_printf(out, "%lld", (long long)sqlite3_column_int64(st, i));
         break;
     case SQLITE_FLOAT:
-        g_string_append(out,
-                        isfinite(sqlite3_column_double(st, i))
-                            ? g_ascii_dtostr(number, sizeof number, sqlite3_column_double(st, i))
-                            : "null");
+        rs_escape_json_double(out, sqlite3_column_double(st, i));
         break;
     case SQLITE_NULL:
         g_string_append(out, "null");
@@ -71,6 +70,15 @@ static int print_json(Answer *a)
     return rc;
 }
 
+/* SQLite's own text of a number has 15 digits: not all that it has. */
+static void put_csv_cell(GString *out, sqlite3_stmt *st, int i)
+{
+    if (sqlite3_column_type(st, i) == SQLITE_FLOAT && isfinite(sqlite3_column_double(st, i)))
+        rs_escape_json_double(out, sqlite3_column_double(st, i));
+    else
+        rs_escape_csv(out, (const gchar *)sqlite3_column_text(st, i));
+}
+
 static int print_csv(Answer *a)
 {
     int rc = SQLITE_ROW;
@@ -81,8 +89,10 @@ static int print_csv(Answer *a)
         for (int i = 0; i < a->columns; i++) {
             if (i)
                 g_string_append_c(a->out, ',');
-            rs_escape_csv(a->out, head ? sqlite3_column_name(a->st, i)
-                                       : (const gchar *)sqlite3_column_text(a->st, i));
+            if (head)
+                rs_escape_csv(a->out, sqlite3_column_name(a->st, i));
+            else
+                put_csv_cell(a->out, a->st, i);
         }
         g_string_append_c(a->out, '\n');
         fwrite(a->out->str, 1, a->out->len, stdout);
@@ -141,11 +151,14 @@ static int answer(const RsCommand *self, RsSqlite *s, const gchar *sql, const Op
     while (g_ascii_isspace(*rest) || *rest == ';')
         rest++;
     if (rc != SQLITE_OK)
-        status = rs_command_usage(self, "%s", sqlite3_errmsg(s->db));
-    else if (!a.st || *rest)
+        status = rs_command_usage(self, "%s; --schema shows a run's tables and views",
+                                  sqlite3_errmsg(s->db));
+    else if (!a.st)
+        status = rs_command_usage(self, "no SQL given, such as \"SELECT * FROM last_arrivals\"");
+    else if (*rest)
         status = rs_command_usage(self, "one statement at a time");
     else if (!sqlite3_stmt_readonly(a.st) || sqlite3_column_count(a.st) == 0)
-        status = rs_command_usage(self, "only statements that read");
+        status = rs_command_usage(self, "only statements that read, such as SELECT");
     if (status == 0) {
         a.columns = sqlite3_column_count(a.st);
         const gchar *format = o->format ? o->format : "table";
@@ -200,16 +213,27 @@ int rs_command_query(const RsCommand *self, int argc, char **argv)
     const GOptionEntry entries[] = {
         {"format", 0, 0, G_OPTION_ARG_STRING, &o.format, "table (default), csv or json", "FORMAT"},
         {"timeout", 0, 0, G_OPTION_ARG_DOUBLE, &o.timeout_s, "stop after S seconds (60)", "S"},
+        {"schema", 0, 0, G_OPTION_ARG_NONE, &o.schema,
+         "print tables, columns and views of a run (schemas/trace.sql), and ask nothing", NULL},
         G_OPTION_ENTRY_NULL,
     };
     static const gchar *const formats[] = {"table", "csv", "json", NULL};
     int status;
     if (!rs_command_parse(self, entries, FALSE, &argc, &argv, &status))
         return status;
+    if (o.schema && argc == 1) {
+        fputs(rs_trace_sql, stdout);
+        return 0;
+    }
+    if (o.schema)
+        return rs_command_usage(self, "--schema stands alone: it is the same for all runs");
     if (argc != 3)
         return rs_command_usage(self, "give one run and one SQL statement in quotes");
     if (o.format && !g_strv_contains(formats, o.format))
         return rs_command_usage(self, "no format '%s': table, csv or json", o.format);
+    if (!(o.timeout_s > 0 && o.timeout_s <= TIMEOUT_MOST_S))
+        return rs_command_usage(self, "--timeout %g: expected seconds above 0, at most %g",
+                                o.timeout_s, TIMEOUT_MOST_S);
     gboolean made;
     g_autofree gchar *path = find_database(argv, &made);
     if (!path)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "escape.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,6 +93,20 @@ void rs_escape_json(GString *out, const gchar *text)
         append_json_char(out, c, begin, (gsize)(p - begin));
     }
     g_string_append_c(out, '"');
+}
+
+void rs_escape_json_double(GString *out, gdouble value)
+{
+    gchar text[G_ASCII_DTOSTR_BUF_SIZE] = "null", format[8];
+    /* 15 digits are those that any double keeps; the tiny ones keep fewer */
+    for (int n = fabs(value) < DBL_MIN ? 1 : 15; isfinite(value) && n <= 17; n++) {
+        g_snprintf(format, sizeof format, "%%.%dg", n);
+        g_ascii_formatd(text, sizeof text, format, value);
+        gdouble again = g_ascii_strtod(text, NULL);
+        if (memcmp(&again, &value, sizeof value) == 0)
+            break;
+    }
+    g_string_append(out, text);
 }
 
 void rs_escape_csv(GString *out, const gchar *text)

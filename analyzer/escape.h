@@ -21,6 +21,9 @@ gchar *rs_escape_dup_text(const gchar *text);
 /* A JSON string with its quotes, in valid UTF-8. */
 void rs_escape_json(GString *out, const gchar *text);
 
+/* A JSON number, the shortest that reads back as `value`; null where it is not finite. */
+void rs_escape_json_double(GString *out, gdouble value);
+
 /* A CSV field (RFC 4180), quoted where it must be; one that a spreadsheet would take for a formula
  * gets a leading apostrophe. Control bytes as for terminals. */
 void rs_escape_csv(GString *out, const gchar *text);

@@ -155,9 +155,19 @@ def check_query(tool, run, folder):
     assert json.loads(tool("query", run, "SELECT 1 WHERE 0", "--format", "json")) == []
     table = tool("query", run, "SELECT * FROM last_arrivals").splitlines()
     assert table[0].split() == ["rank", "times_last", "waited_ns"]
-    tool("query", run, "SELEC 1", status=2, says="syntax error")
+    for number in (0.1, 1.5, 1e300, 5e-324, 1 / 3, 0.12345678901234567, 2.5e-7, -0.3):
+        sql = f"SELECT {number!r} AS x"
+        told = tool("query", run, sql, "--format", "json").split("{")[1].split("}")[0]
+        assert float(told.split(":")[1]) == number and len(told) <= len(f'"x":{number!r}'), told
+        assert float(tool("query", run, sql, "--format", "csv").split()[1]) == number
+    tool("query", run, "SELEC 1", status=2, says="syntax error; --schema shows")
+    assert "CREATE VIEW last_arrivals" in tool("query", "--schema")
+    tool("query", run, "--schema", status=2, says="--schema stands alone")
+    tool("query", run, "", status=2, says="no SQL given")
+    for seconds in ("0", "-1", "nan", "inf"):
+        tool("query", run, "SELECT 1", "--timeout", seconds, status=2, says="--timeout " + seconds)
     tool("query", run, "SELECT 1; SELECT 2", status=2, says="one statement")
-    tool("query", run, "SELECT * FROM nothing", status=2, says="nothing")
+    tool("query", run, "SELECT * FROM nix", status=2, says="no such table: nix; --schema")
     before = run.read_bytes()
     for sql in ("DELETE FROM events", "CREATE TABLE t (x)", "DROP TABLE events",
                 "UPDATE run SET world_size = 1", f"ATTACH '{folder}/other.db' AS o",
