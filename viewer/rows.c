@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "analyses/endings.h"
 #include "export/lanes.h"
 
 /* ---- which row an event stands in ---- */
@@ -101,6 +102,15 @@ static void wait_until(gint64 *split, const RsModel *m, guint32 event, gint64 un
     split[event] = MAX(split[event], MIN(until, m->events.end_ns[event]));
 }
 
+/* One that is in it still may wait for somebody who never came. */
+static gint64 waited_until(const RsModel *m, const RsInstance *in, guint32 event)
+{
+    if (event == RS_NONE || in->complete || !(m->events.flags[event] & RS_FLAG_OPEN))
+        return in->last_arrival_ns;
+    gint64 gathered = rs_ending_gathered_ns(m, in);
+    return gathered < 0 ? in->last_arrival_ns : gathered;
+}
+
 static void find_splits(RsRows *r, gint64 *split)
 {
     const RsModel *m = r->model;
@@ -112,7 +122,7 @@ static void find_splits(RsRows *r, gint64 *split)
             if (e != RS_NONE)
                 r->instance_of[e] = i;
             if (in->timed)
-                wait_until(split, m, e, in->last_arrival_ns);
+                wait_until(split, m, e, waited_until(m, in, e));
         }
     }
     for (guint32 i = 0; i < m->messages->len; i++) {

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "analyses/endings.h"
 #include "pick.h"
 #include "plural.h"
 #include "run.h"
@@ -387,6 +388,14 @@ static guint captured_ranks(const RsModel *m)
     return n;
 }
 
+static guint early_endings(const RsModel *m)
+{
+    guint n = 0;
+    for (guint32 i = 0; i < m->ranks->len; i++)
+        n += rs_ending_is_early(rs_model_rank(m, i));
+    return n;
+}
+
 gchar *rs_scene_dup_status(const RsScene *s)
 {
     const RsModel *m = s->model;
@@ -404,7 +413,11 @@ gchar *rs_scene_dup_status(const RsScene *s)
     if (m->dropped)
         g_string_append_printf(out, "  \u00b7  %" G_GUINT64_FORMAT " event%s lost", m->dropped,
                                rs_plural(m->dropped));
-    if (m->incomplete)
+    guint early = early_endings(m);
+    if (early)
+        g_string_append_printf(out, "  \u00b7  %u rank%s killed or aborted", early,
+                               rs_plural(early));
+    else if (m->incomplete)
         g_string_append(out, "  \u00b7  incomplete: see the warnings");
     return g_string_free(out, FALSE);
 }

@@ -18,6 +18,18 @@ gboolean rs_ending_is_whole(const RsModel *m, guint32 rank)
     return !r->missing && !r->dropped && r->ending != RS_ENDING_UNKNOWN;
 }
 
+gint64 rs_ending_gathered_ns(const RsModel *m, const RsInstance *inst)
+{
+    const RsComm *c = &g_array_index(m->comms, RsComm, inst->comm);
+    if (inst->n_present >= (guint32)c->size)
+        return inst->last_arrival_ns;
+    for (guint32 k = 0; k < c->n_members; k++)
+        if (g_array_index(m->member_events, guint32, inst->first_member + k) == RS_NONE &&
+            rs_ending_is_whole(m, c->members[k]))
+            return G_MAXINT64;
+    return -1;
+}
+
 /* ---- for whom ---- */
 
 static void add_target(RsWait *w, guint32 rank)

@@ -34,6 +34,9 @@ gchar *rs_ending_dup_text(const RsModel *model, guint32 rank);
 gchar *rs_ending_dup_call(const RsModel *model, guint32 event);
 /* Whether what the rank did not record it did not do. */
 gboolean rs_ending_is_whole(const RsModel *model, guint32 rank);
+/* Up to when the members that are still in an instance wait for others: G_MAXINT64 where somebody
+ * never came, -1 where nobody knows. */
+gint64 rs_ending_gathered_ns(const RsModel *model, const RsInstance *instance);
 /* Killed or aborted: its process did not come to its own end. */
 gboolean rs_ending_is_early(const RsRank *rank);
 

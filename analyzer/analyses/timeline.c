@@ -175,25 +175,11 @@ static void paint_member(Painter *p, guint32 event, gint64 last_arrival_ns)
     paint(p, rank, ON_TRANSFER, MAX(last_arrival_ns, arrival), done);
 }
 
-/* Up to when its members, those that are in it still, wait for others: G_MAXINT64 where somebody
- * never came, -1 where nobody knows. */
-static gint64 gathered_ns(const RsModel *m, const RsInstance *inst)
-{
-    const RsComm *c = &g_array_index(m->comms, RsComm, inst->comm);
-    if (inst->n_present >= (guint32)c->size)
-        return inst->last_arrival_ns;
-    for (guint32 k = 0; k < c->n_members; k++)
-        if (g_array_index(m->member_events, guint32, inst->first_member + k) == RS_NONE &&
-            rs_ending_is_whole(m, c->members[k]))
-            return G_MAXINT64;
-    return -1;
-}
-
 static void paint_broken_off(Painter *p, const RsInstance *inst)
 {
     const RsModel *m = p->model;
     guint32 n = g_array_index(m->comms, RsComm, inst->comm).n_members;
-    gint64 gathered = gathered_ns(m, inst);
+    gint64 gathered = rs_ending_gathered_ns(m, inst);
     for (guint32 k = 0; k < n && gathered >= 0; k++) {
         guint32 e = g_array_index(m->member_events, guint32, inst->first_member + k);
         if (e != RS_NONE && (m->events.flags[e] & RS_FLAG_OPEN))

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "results/scene.h"
 #include "rows.h"
 #include "synthetic-run.h"
 
@@ -170,6 +171,23 @@ static void device_work_waits_until_the_last_arrives(void **state)
     rs_rows_release(&r);
 }
 
+/* Rank 1 never comes, so all of rank 0's last call is waiting. */
+static void a_call_that_nobody_joined_waits_to_its_end(void **state)
+{
+    Scene s;
+    scene_init(&s, 2, 1);
+    scene_open_collective(&s, 0, RS_COLL_BARRIER, 0, 100, 900);
+    scene_end(&s, 0, RS_ENDING_KILLED, 900);
+    scene_end(&s, 1, RS_ENDING_KILLED, 500);
+    g_autoptr(RsModel) m = scene_finish(&s);
+    RsRows r;
+    rs_rows_init(&r, m);
+    guint32 slot = r.slot_of[rs_model_rank(m, 0)->open_event];
+    assert_int_equal(r.start_ns[slot], 100000);
+    assert_int_equal(r.split_ns[slot], 900000);
+    rs_rows_release(&r);
+}
+
 static void a_model_without_events_has_no_rows(void **state)
 {
     RsBuilder *b = rs_builder_new();
@@ -190,6 +208,7 @@ int main(void)
         cmocka_unit_test(searches_agree_with_looking_at_all),
         cmocka_unit_test(sums_of_any_stretch_are_exact),
         cmocka_unit_test(device_work_waits_until_the_last_arrives),
+        cmocka_unit_test(a_call_that_nobody_joined_waits_to_its_end),
         cmocka_unit_test(a_model_without_events_has_no_rows),
     };
     return cmocka_run_group_tests(tests, make, unmake);
