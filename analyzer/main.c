@@ -33,6 +33,9 @@ static const RsCommand commands[] = {
      rs_command_query},
     {"view", "RUN [options of the window]", "opens the window", "ringscope view ringscope-train-1",
      rs_command_view},
+    {"clean", "[options]", "frees the memory that killed processes left on this host",
+     "ringscope clean   saves what it holds into their captures, and says what it left",
+     rs_command_clean},
     {"version", "", "prints the version", "ringscope version", rs_command_version},
 };
 

@@ -167,6 +167,9 @@ int main(int argc, char **argv)
     calls(10);
     printf("at the end of %s\n", way);
     fflush(stdout);
+    if (!strcmp(way, "stay")) /* until standard input ends */
+        while (getchar() != EOF)
+            ;
     if (!strcmp(way, "kill"))
         raise(SIGKILL);
     return 0;
