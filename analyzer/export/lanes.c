@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lanes.h"
 
+gint64 rs_lanes_end_ns(const RsModel *m, guint32 event)
+{
+    gint64 end = m->events.end_ns[event];
+    if (!(m->events.flags[event] & RS_FLAG_OPEN) ||
+        rs_model_rank(m, rs_model_rank_of(m, event))->ending == RS_ENDING_KILLED)
+        return end;
+    return MAX(m->duration_ns, end);
+}
+
 /* The ends of what is open in a lane, innermost last. */
 typedef GArray Lane; /* gint64 */
 

@@ -28,12 +28,9 @@ typedef struct {
 void rs_lanes_init(RsLanes *lanes, const RsModel *model);
 void rs_lanes_release(RsLanes *lanes);
 
-/* Where a slice is drawn to: open ones to the end of the run. */
-static inline gint64 rs_lanes_end_ns(const RsModel *m, guint32 event)
-{
-    return m->events.flags[event] & RS_FLAG_OPEN ? MAX(m->duration_ns, m->events.end_ns[event])
-                                                 : m->events.end_ns[event];
-}
+/* Where a slice is drawn to: an open one to the end of the run, unless its rank is known to have died
+ * before. */
+gint64 rs_lanes_end_ns(const RsModel *model, guint32 event);
 
 G_END_DECLS
 #endif

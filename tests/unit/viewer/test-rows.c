@@ -178,13 +178,14 @@ static void a_call_that_nobody_joined_waits_to_its_end(void **state)
     scene_init(&s, 2, 1);
     scene_open_collective(&s, 0, RS_COLL_BARRIER, 0, 100, 900);
     scene_end(&s, 0, RS_ENDING_KILLED, 900);
-    scene_end(&s, 1, RS_ENDING_KILLED, 500);
+    scene_end(&s, 1, RS_ENDING_KILLED, 1500);
     g_autoptr(RsModel) m = scene_finish(&s);
     RsRows r;
     rs_rows_init(&r, m);
     guint32 slot = r.slot_of[rs_model_rank(m, 0)->open_event];
     assert_int_equal(r.start_ns[slot], 100000);
     assert_int_equal(r.split_ns[slot], 900000);
+    assert_int_equal(r.end_ns[slot], 900000); /* not to the end of the run */
     rs_rows_release(&r);
 }
 
