@@ -40,7 +40,7 @@ typedef struct {
 typedef struct {
     const gchar *kind;     /* design.md's list: "straggler", "slow-link", ... */
     gchar *title;          /* one line: who, where, what; rs_analyze adds what it costs */
-    const gchar *severity; /* "high", "medium", "low": definitions.md section 13 */
+    const gchar *severity; /* "high" (from 10 % of the run), "medium" (3 %), "low" */
     gdouble confidence;    /* 0..1 */
     gdouble cost_s, cost_percent;
     gboolean fatal;        /* the run ended by it: of high severity, and before all others */

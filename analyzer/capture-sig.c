@@ -12,7 +12,7 @@ static guint64 times(guint64 a, guint64 b)
     return __builtin_mul_overflow(a, b, &r) ? G_MAXUINT64 : r;
 }
 
-/* S of definitions.md section 1. `own`: what this rank passed; `other`: its receive side. */
+/* RsSig.bytes of a collective. `own`: what this rank passed; `other`: its receive side. */
 static guint64 collective_bytes(const RsSigKey *k, guint8 coll, gboolean vector, guint64 size,
                                 guint64 second_size, const RsCaptureComm *comm)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* match-collectives.c - one RsInstance for each (communicator, sequence): definitions.md
- * section 13. */
+/* match-collectives.c - one RsInstance for each (communicator, sequence number on it). */
 #include "coll-names.h"
 #include "model-internal.h"
 #include "plural.h"

@@ -52,7 +52,8 @@ typedef struct {
     RsStr domain, category; /* ranges */
     guint32 color;
     guint64 count;      /* elements as passed */
-    guint64 bytes;      /* S of definitions.md section 1 for a collective; payload of a message */
+    guint64 bytes;      /* message: payload; collective: as nccl-tests count, what a rank passes,
+                         * and times the members where each has a part of its own */
 } RsSig;
 
 typedef enum {

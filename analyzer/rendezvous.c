@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rendezvous.c - when every rank had a tensor ready: spans NEGOTIATE_* of domain "horovod",
- * category = the tensor, matched by (tensor, occurrence on its rank). definitions.md section 8.
+ * category = the tensor, matched by (tensor, occurrence on its rank), as Horovod names its
+ * negotiation.
  */
 #include "model-internal.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * steps.c - the steps of a training run (definitions.md section 13): user marks, else ranges that
+ * steps.c - the steps of a training run: user marks, else ranges that
  * recur, else the shortest repeated sequence of collectives, else none.
  */
 #include "model-internal.h"

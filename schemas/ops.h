@@ -32,7 +32,7 @@ enum rs_op_class {
     RS_CLASS_COUNT,
 };
 
-/* What is computed, whatever the library calls it. Sizes and factors: definitions.md section 1. */
+/* What is computed, whatever the library calls it. No bandwidth is defined for barrier and scan. */
 enum rs_coll {
     RS_COLL_NONE, RS_COLL_ALLREDUCE, RS_COLL_REDUCE, RS_COLL_BROADCAST, RS_COLL_ALLGATHER,
     RS_COLL_REDUCE_SCATTER, RS_COLL_ALLTOALL, RS_COLL_GATHER, RS_COLL_SCATTER, RS_COLL_BARRIER,

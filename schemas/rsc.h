@@ -198,7 +198,7 @@ enum rs_comm_api { RS_COMM_MPI = 1, RS_COMM_NCCL = 2, RS_COMM_GLOO = 3 };
 
 struct rs_def_comm {
     struct rs_def def;
-    uint64_t identity;   /* equal on all members: definitions.md section 13 */
+    uint64_t identity;   /* equal on all members: capture-format.md, "Definitions" */
     uint64_t parent;     /* identity of the parent, 0 none */
     uint64_t handle;     /* raw, for people who debug */
     uint64_t tick;       /* when it was made or first seen */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * export-chrome.c - Chrome trace JSON (definitions.md section 9), for chrome://tracing and
- * Perfetto.
+ * export-chrome.c - Chrome trace JSON (Trace Event Format), for chrome://tracing and Perfetto.
  *
  * Object form, strict JSON. One X slice an event, one process a rank, one thread a lane (lanes.h).
  * What a signature says is written once into a fragment; an event adds times and its own few

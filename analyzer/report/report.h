@@ -33,8 +33,8 @@ const RsReportFormat *rs_report_format_find(const gchar *name);
 gchar *rs_report_json(const RsReport *report);
 gchar *rs_report_text(const RsReport *report);
 
-/* POP's efficiencies from the breakdown of the run (definitions.md section 4), on computing time;
- * NAN where nothing computed. parallel = load_balance x communication. */
+/* POP's efficiencies from the breakdown of the run (as its multiplicative model has them), on
+ * computing time; NAN where nothing computed. parallel = load_balance x communication. */
 typedef struct {
     gdouble parallel, load_balance, communication;
 } RsPop;

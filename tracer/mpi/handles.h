@@ -28,7 +28,7 @@ struct rs_type *rs_mpi_redop_slow(struct rs_thread *t, MPI_Op op) RS_HIDDEN;
 int32_t rs_mpi_peer_slow(const struct rs_comm *c, MPI_Comm comm, int rank,
                          uint16_t *flags) RS_HIDDEN;
 
-/* How `comm` came to be, for its identity: definitions.md section 13. */
+/* How `comm` came to be, for its identity (identity.h). */
 enum rs_mpi_made {
     RS_MPI_MADE_BY_ALL,   /* every member of the parent called: the parent's next child */
     RS_MPI_MADE_BY_GROUP, /* only the members called: numbered among those of the same members */

@@ -3,7 +3,8 @@
  * identity.h - the members of a communicator, and the number that all of them know it by.
  *
  * Everything is computed on each rank from what it knows; nothing is sent. Members are world ranks,
- * -1 for a process of another MPI_COMM_WORLD. Definitions: definitions.md section 13.
+ * -1 for a process of another MPI_COMM_WORLD. What goes into a number:
+ * schemas/capture-format.md, "Definitions".
  */
 #ifndef RS_TRACER_MPI_IDENTITY_H
 #define RS_TRACER_MPI_IDENTITY_H

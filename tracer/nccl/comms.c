@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * comms.c - NCCL's communicators: identities (definitions.md section 13), ranks and sizes.
+ * comms.c - NCCL's communicators: identities (schemas/capture-format.md), ranks and sizes.
  *
  * A communicator that was made may still be in progress (in a group, or not blocking), and must not
  * be asked then: what is known of it is kept as a promise, by its handle, and rank, size and device
