@@ -6,7 +6,9 @@
  * itself; or it called MPI_Abort; or it was seen dead before all others, by more than a death and
  * the clocks are uncertain. Ranks that were killed together, each in the same call, are nobody's
  * fault: integrity tells what they were in. A rank that polls may wait for anybody, so it is not
- * named unless it died first.
+ * named unless it died first; nor is one in a call of its own for which others waited no longer
+ * than deaths are uncertain, as ranks that go on do that all the time. Outside of calls it may have
+ * crashed, as some launchers end all within milliseconds: it is named with half the confidence.
  * Cost: how long the longest of those that waited for it did.
  */
 #include "analyses.h"
@@ -88,7 +90,15 @@ static void name_rank(Search *s, guint32 rank)
     s->named[rank] = TRUE;
 }
 
-/* In a poll, or just out of one. */
+/* Calls that look and come back, whatever they saw. */
+static gboolean only_looks(const gchar *name)
+{
+    return g_str_has_prefix(name, "MPI_Test") || g_str_has_prefix(name, "MPI_Iprobe") ||
+           g_str_has_prefix(name, "MPI_Improbe");
+}
+
+/* In a completion or a probe, or just out of one that only looks: who came out of a wait has what
+ * it waited for. */
 static gboolean polls(const RsModel *m, guint32 rank)
 {
     const RsRank *r = rs_model_rank(m, rank);
@@ -99,12 +109,27 @@ static gboolean polls(const RsModel *m, guint32 rank)
             if (sig->kind != RS_KIND_CALL)
                 continue;
             if ((sig->klass == RS_CLASS_COMPLETE || sig->klass == RS_CLASS_PROBE) &&
-                m->events.end_ns[i] + RS_ALIVE_SEEN_NS >= r->last_ns)
+                (m->events.flags[i] & RS_FLAG_OPEN ||
+                 (only_looks(rs_model_str(m, sig->name)) &&
+                  m->events.end_ns[i] + RS_ALIVE_SEEN_NS >= r->last_ns)))
                 return TRUE;
             break;
         }
     }
     return FALSE;
+}
+
+static gint64 waited_ns(const Search *s, guint32 rank)
+{
+    const RsModel *m = s->ctx->model;
+    return rs_model_rank(m, rank)->last_ns - m->events.start_ns[s->waits[rank].event];
+}
+
+/* A killed rank that is in a call, and no longer than deaths are uncertain kept `rank` waiting. */
+static gboolean may_go_on(const Search *s, guint32 target, guint32 rank)
+{
+    return rs_model_rank(s->ctx->model, target)->ending == RS_ENDING_KILLED &&
+           s->waits[target].event != RS_NONE && waited_ns(s, rank) <= RS_ALIVE_SEEN_NS;
 }
 
 /* Nobody that is waited for waits itself where the chain of waits ends. */
@@ -114,7 +139,8 @@ static void find_waited_for(Search *s)
     for (guint32 i = 0; i < m->ranks->len; i++)
         for (guint k = 0; k < s->waits[i].targets->len; k++) {
             guint32 target = g_array_index(s->waits[i].targets, guint32, k);
-            if (s->waits[target].targets->len == 0 && (target == s->first || !polls(m, target)))
+            if (s->waits[target].targets->len == 0 && !may_go_on(s, target, i) &&
+                (target == s->first || !polls(m, target)))
                 name_rank(s, target);
         }
 }
@@ -134,6 +160,11 @@ static void find_named(Search *s)
 
 /* ---- what it did to others ---- */
 
+static gboolean died_first(const Search *s)
+{
+    return s->first != RS_NONE && s->named[s->first];
+}
+
 static gboolean waits_for_named(const Search *s, guint32 rank)
 {
     const GArray *targets = s->waits[rank].targets;
@@ -141,12 +172,6 @@ static gboolean waits_for_named(const Search *s, guint32 rank)
         if (s->named[g_array_index(targets, guint32, i)])
             return TRUE;
     return FALSE;
-}
-
-static gint64 waited_ns(const Search *s, guint32 rank)
-{
-    const RsModel *m = s->ctx->model;
-    return rs_model_rank(m, rank)->last_ns - m->events.start_ns[s->waits[rank].event];
 }
 
 /* The longest waits first; ties by rank. */
@@ -217,6 +242,41 @@ static void add_comm(const RsModel *m, RsFinding *f, guint32 event)
     g_array_append_val(f->communicators, identity);
 }
 
+/* The call that it came out of last, RS_NONE. */
+static guint32 last_call(const RsModel *m, guint32 rank)
+{
+    const RsRank *r = rs_model_rank(m, rank);
+    guint32 last = RS_NONE;
+    for (guint32 t = r->first_track; t < r->first_track + r->n_tracks; t++) {
+        const RsTrack *track = &g_array_index(m->tracks, RsTrack, t);
+        for (guint32 i = track->first + track->n; i-- > track->first;) {
+            if (rs_model_sig(m, i)->kind != RS_KIND_CALL)
+                continue;
+            if (last == RS_NONE || m->events.end_ns[i] > m->events.end_ns[last])
+                last = i;
+            break;
+        }
+    }
+    return last;
+}
+
+static void say_end(const Search *s, RsFinding *f, guint32 rank)
+{
+    const RsModel *m = s->ctx->model;
+    const gint32 number = rs_model_rank(m, rank)->rank;
+    g_autofree gchar *end = rs_ending_dup_text(m, rank);
+    guint32 open = s->waits[rank].event, last = last_call(m, rank);
+    if (open != RS_NONE)
+        rs_finding_say(f, "rank %d %s, since %.3f s", number, end,
+                       (gdouble)m->events.start_ns[open] / 1e9);
+    else if (rs_model_rank(m, rank)->ending == RS_ENDING_KILLED && last != RS_NONE)
+        rs_finding_say(f, "rank %d %s; the last, %s, had ended at %.3f s", number, end,
+                       rs_model_str(m, rs_model_sig(m, last)->name),
+                       (gdouble)m->events.end_ns[last] / 1e9);
+    else
+        rs_finding_say(f, "rank %d %s", number, end);
+}
+
 static void say_named(const Search *s, RsFinding *f)
 {
     const RsModel *m = s->ctx->model;
@@ -225,15 +285,8 @@ static void say_named(const Search *s, RsFinding *f)
         if (!s->named[i])
             continue;
         add_where(m, f, i);
-        if (++n > SAID_MAX)
-            continue;
-        g_autofree gchar *end = rs_ending_dup_text(m, i);
-        guint32 open = s->waits[i].event;
-        if (open == RS_NONE)
-            rs_finding_say(f, "rank %d %s", rs_model_rank(m, i)->rank, end);
-        else
-            rs_finding_say(f, "rank %d %s, since %.3f s", rs_model_rank(m, i)->rank, end,
-                           (gdouble)m->events.start_ns[open] / 1e9);
+        if (++n <= SAID_MAX)
+            say_end(s, f, i);
     }
     if (n > SAID_MAX)
         rs_finding_say(f, "and %u further ranks", n - SAID_MAX);
@@ -258,7 +311,7 @@ static void say_waiting(const Search *s, RsFinding *f, const GArray *waiting)
 
 static void say_order(const Search *s, RsFinding *f)
 {
-    if (s->first == RS_NONE || !s->named[s->first])
+    if (!died_first(s))
         return;
     const gint32 rank = rs_model_rank(s->ctx->model, s->first)->rank;
     if (s->ahead_ns == G_MAXINT64)
@@ -268,7 +321,26 @@ static void say_order(const Search *s, RsFinding *f)
                        (gdouble)s->ahead_ns / 1e9);
 }
 
-static const gchar *remedy_of(const Search *s)
+/* Others waited for longer than deaths are uncertain, so it did not die when that began. */
+static gboolean lived_on(const Search *s, const GArray *waiting)
+{
+    return !died_first(s) && waiting->len &&
+           waited_ns(s, g_array_index(waiting, guint32, 0)) > RS_ALIVE_SEEN_NS;
+}
+
+static gboolean may_be_chance(const Search *s, const GArray *waiting)
+{
+    guint32 rank = first_named(s);
+    return !died_first(s) && !lived_on(s, waiting) && rank != RS_NONE &&
+           rs_model_rank(s->ctx->model, rank)->ending == RS_ENDING_KILLED;
+}
+
+static gdouble confidence_of(const Search *s, const GArray *waiting)
+{
+    return died_first(s) ? 0.95 : may_be_chance(s, waiting) ? 0.5 : 0.9;
+}
+
+static const gchar *remedy_of(const Search *s, const GArray *waiting)
 {
     gboolean aborted = FALSE, killed = FALSE;
     for (guint32 i = 0; i < s->ctx->model->ranks->len; i++) {
@@ -278,11 +350,18 @@ static const gchar *remedy_of(const Search *s)
     if (aborted)
         return "read what that rank printed before it called MPI_Abort; ranks killed after it were "
                "ended by the launcher";
+    if (killed && lived_on(s, waiting))
+        return "see what that process did while others waited: its own output (an error, a long "
+               "computation, a crash at last), its host's kernel log (out of memory); where it "
+               "hung, take its stack (gdb -p PID, py-spy dump -p PID) before the run is ended";
+    if (killed && may_be_chance(s, waiting))
+        return "look for a crash in that process's output; all ranks ended at the same time, as "
+               "they do where the launcher ends the others at once, but also where a run is ended "
+               "as a whole, and then this rank was only the last to come";
     if (killed)
         return "look for what ended that process: its own output (a crash), its host's kernel log "
                "(out of memory), the scheduler's log (a limit); ranks killed after it were ended "
-               "by "
-               "the launcher";
+               "by the launcher";
     return "look for why that rank left: a loop over fewer batches than the others have, an early "
            "return, or an exit on an error that only it saw";
 }
@@ -295,7 +374,7 @@ static void add_finding(Search *s, RsResults *results)
     f->title = dup_title(s, waiting);
     f->fatal = TRUE;
     f->severity = "high";
-    f->confidence = s->first != RS_NONE && s->named[s->first] ? 0.95 : 0.9;
+    f->confidence = confidence_of(s, waiting);
     f->t_end_s = (gdouble)m->duration_ns / 1e9;
     f->t_start_s = (gdouble)rs_model_rank(m, first_named(s))->last_ns / 1e9;
     say_named(s, f);
@@ -306,7 +385,7 @@ static void add_finding(Search *s, RsResults *results)
         f->t_start_s = (gdouble)m->events.start_ns[s->waits[longest].event] / 1e9;
         rs_finding_cost(f, s->ctx, waited_ns(s, longest));
     }
-    f->remedy = g_strdup(remedy_of(s));
+    f->remedy = g_strdup(remedy_of(s, waiting));
     g_ptr_array_add(results->findings, f);
 }
 

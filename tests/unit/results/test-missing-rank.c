@@ -186,6 +186,61 @@ static void rank_that_polls_is_not_named(void **state)
     rs_model_free(m);
 }
 
+/* Rank 1 came out of its wait, and crashed; the launcher ended all others in the same moment. */
+static void rank_that_crashes_after_a_wait_is_named(void **state)
+{
+    Scene s;
+    begin(&s);
+    scene_call(&s, 1, "MPI_Waitall", RS_CLASS_COMPLETE, 1.2 * S, 1.21 * S);
+    for (guint r = 0; r < 4; r++)
+        if (r != 1)
+            scene_open_collective(&s, r, RS_COLL_ALLREDUCE, 2, (1.21 + 0.001 * r) * S, 1.23 * S);
+    kill_all_but(&s, 1, 1.23);
+    scene_end(&s, 1, RS_ENDING_KILLED, 1.22 * S);
+    RsModel *m;
+    g_autoptr(RsResults) r = analyze(&s, &m);
+    const RsFinding *f = assert_names(r, 1);
+    assert_float_equal(f->confidence, 0.5, 1e-9); /* or all were cancelled */
+    assert_true(says(f, "outside of all recorded calls; the last, MPI_Waitall, had ended at 1.21"));
+    assert_non_null(strstr(f->remedy, "ended as a whole"));
+    rs_model_free(m);
+}
+
+/* Rank 3 is still in a barrier that all have come to, while rank 0 already wants its next message:
+ * so it goes all the time. */
+static void rank_that_was_going_on_is_not_named(void **state)
+{
+    Scene s;
+    begin(&s);
+    for (guint r = 0; r < 3; r++)
+        scene_collective(&s, r, RS_COLL_BARRIER, 2, 1, 0, 1.1 * S, 1.2 * S);
+    scene_open_collective(&s, 3, RS_COLL_BARRIER, 2, 1.1 * S, 1.23 * S);
+    scene_open_receive(&s, 0, 3, 1.21 * S, 1.23 * S);
+    kill_all_but(&s, 4, 1.23);
+    RsModel *m;
+    g_autoptr(RsResults) r = analyze(&s, &m);
+    assert_nobody_named(r, 4);
+    rs_model_free(m);
+}
+
+/* All are killed together, long after rank 2 stopped to come: it did not die then. */
+static void rank_that_hung_wants_a_look_at_its_stack(void **state)
+{
+    Scene s;
+    begin(&s);
+    for (guint r = 0; r < 4; r++)
+        if (r != 2)
+            scene_open_collective(&s, r, RS_COLL_BARRIER, 2, (1.1 + 0.1 * r) * S, 4 * S);
+    kill_all_but(&s, 4, 4);
+    RsModel *m;
+    g_autoptr(RsResults) r = analyze(&s, &m);
+    const RsFinding *f = assert_names(r, 2);
+    assert_float_equal(f->confidence, 0.9, 1e-9);
+    assert_non_null(strstr(f->remedy, "py-spy"));
+    assert_true(says(f, "outside of all recorded calls; the last, MPI_Op, had ended at 1.000 s"));
+    rs_model_free(m);
+}
+
 /* 0 waits for 1, 1 for 0: no one of them is missing. */
 static void ranks_that_wait_for_each_other_are_not_missing(void **state)
 {
@@ -226,6 +281,9 @@ int main(void)
         cmocka_unit_test(rank_that_aborts_is_named),
         cmocka_unit_test(ranks_killed_together_are_nobody_s_fault),
         cmocka_unit_test(rank_that_polls_is_not_named),
+        cmocka_unit_test(rank_that_crashes_after_a_wait_is_named),
+        cmocka_unit_test(rank_that_was_going_on_is_not_named),
+        cmocka_unit_test(rank_that_hung_wants_a_look_at_its_stack),
         cmocka_unit_test(ranks_that_wait_for_each_other_are_not_missing),
         cmocka_unit_test(rank_with_a_cut_capture_is_not_named),
     };
