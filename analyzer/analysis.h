@@ -132,11 +132,15 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(RsResults, rs_results_free)
 
 RsFinding *rs_finding_new(const gchar *kind);
 void rs_finding_free(RsFinding *finding);
+/* Adds the rank (RsRank index) and its host. */
+void rs_finding_place(RsFinding *finding, const RsModel *model, guint32 rank);
 /* Adds a sentence to the evidence. */
 void rs_finding_say(RsFinding *finding, const gchar *format, ...) G_GNUC_PRINTF(2, 3);
 /* Sets cost, its share of the run, and the severity that follows from it. Where causes overlap,
  * rs_analyze takes some of it back: texts of an analysis don't name it. */
 void rs_finding_cost(RsFinding *finding, const RsContext *ctx, gint64 cost_ns);
+/* Whether some analysis before named what ended the run. */
+gboolean rs_results_have_fatal(const RsResults *results);
 void rs_results_not_applicable(RsResults *results, const gchar *analysis, const gchar *format, ...)
     G_GNUC_PRINTF(3, 4);
 

@@ -4,10 +4,18 @@
 #include "timeline.h"
 
 const RsAnalysis *const rs_analyses[] = {
-    &rs_analysis_missing_rank, &rs_analysis_integrity,
-    &rs_analysis_breakdown,    &rs_analysis_collectives,
-    &rs_analysis_links,        &rs_analysis_straggler,
-    &rs_analysis_slow_link,    NULL,
+    /* what ended the run: the first that knows */
+    &rs_analysis_deadlock_cycle,
+    &rs_analysis_missing_rank,
+    &rs_analysis_integrity,
+    /* what it spent its time on */
+    &rs_analysis_breakdown,
+    &rs_analysis_collectives,
+    &rs_analysis_links,
+    /* why */
+    &rs_analysis_straggler,
+    &rs_analysis_slow_link,
+    NULL,
 };
 
 gint64 rs_uncertainty_between_ns(const RsModel *m, guint32 a, guint32 b)
@@ -358,6 +366,23 @@ void rs_finding_say(RsFinding *f, const gchar *format, ...)
     va_start(args, format);
     g_ptr_array_add(f->evidence, g_strdup_vprintf(format, args));
     va_end(args);
+}
+
+gboolean rs_results_have_fatal(const RsResults *r)
+{
+    for (guint i = 0; i < r->findings->len; i++)
+        if (((const RsFinding *)g_ptr_array_index(r->findings, i))->fatal)
+            return TRUE;
+    return FALSE;
+}
+
+void rs_finding_place(RsFinding *f, const RsModel *m, guint32 rank)
+{
+    const RsRank *r = rs_model_rank(m, rank);
+    g_array_append_val(f->ranks, r->rank);
+    const gchar *host = rs_model_str(m, g_array_index(m->hosts, RsHost, r->host).name);
+    if (!g_ptr_array_find_with_equal_func(f->hosts, host, g_str_equal, NULL))
+        g_ptr_array_add(f->hosts, g_strdup(host));
 }
 
 void rs_finding_cost(RsFinding *f, const RsContext *ctx, gint64 cost_ns)

@@ -9,6 +9,7 @@
 
 G_BEGIN_DECLS
 
+extern const RsAnalysis rs_analysis_deadlock_cycle;
 extern const RsAnalysis rs_analysis_missing_rank;
 extern const RsAnalysis rs_analysis_integrity;
 extern const RsAnalysis rs_analysis_breakdown;

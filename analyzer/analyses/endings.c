@@ -10,6 +10,14 @@ gboolean rs_ending_is_early(const RsRank *r)
     return r->ending == RS_ENDING_KILLED || r->ending == RS_ENDING_ABORTED;
 }
 
+gboolean rs_ending_any_early(const RsModel *m)
+{
+    for (guint i = 0; i < m->ranks->len; i++)
+        if (rs_ending_is_early(rs_model_rank(m, i)))
+            return TRUE;
+    return FALSE;
+}
+
 gboolean rs_ending_is_whole(const RsModel *m, guint32 rank)
 {
     if (rank == RS_NONE)
@@ -133,6 +141,117 @@ void rs_waits_free(RsWait *waits, guint32 n)
     for (guint32 i = 0; waits && i < n; i++)
         g_array_unref(waits[i].targets);
     g_free(waits);
+}
+
+/* Calls that look and come back, whatever they saw. */
+static gboolean only_looks(const gchar *name)
+{
+    return g_str_has_prefix(name, "MPI_Test") || g_str_has_prefix(name, "MPI_Iprobe") ||
+           g_str_has_prefix(name, "MPI_Improbe");
+}
+
+/* In a completion or a probe, or just out of one that only looks: who came out of a wait has what
+ * it waited for. */
+static gboolean polls(const RsModel *m, guint32 rank)
+{
+    const RsRank *r = rs_model_rank(m, rank);
+    for (guint32 t = r->first_track; t < r->first_track + r->n_tracks; t++) {
+        const RsTrack *track = &g_array_index(m->tracks, RsTrack, t);
+        for (guint32 i = track->first + track->n; i-- > track->first;) {
+            const RsSig *sig = rs_model_sig(m, i);
+            if (sig->kind != RS_KIND_CALL)
+                continue;
+            if ((sig->klass == RS_CLASS_COMPLETE || sig->klass == RS_CLASS_PROBE) &&
+                (m->events.flags[i] & RS_FLAG_OPEN ||
+                 (only_looks(rs_model_str(m, sig->name)) &&
+                  m->events.end_ns[i] + RS_ALIVE_SEEN_NS >= r->last_ns)))
+                return TRUE;
+            break;
+        }
+    }
+    return FALSE;
+}
+
+/* A killed rank that is in a call, and no longer than deaths are uncertain kept `rank` waiting:
+ * ranks that go on do that all the time. */
+static gboolean may_go_on(const RsModel *m, const RsWait *waits, guint32 target, guint32 rank)
+{
+    gint64 waited = rs_model_rank(m, rank)->last_ns - m->events.start_ns[waits[rank].event];
+    return rs_model_rank(m, target)->ending == RS_ENDING_KILLED && waits[target].event != RS_NONE &&
+           waited <= RS_ALIVE_SEEN_NS;
+}
+
+/* A root of the chains of waits. */
+static gboolean is_root(const RsModel *m, const RsWait *waits, guint32 first, guint32 target,
+                        guint32 rank)
+{
+    return waits[target].targets->len == 0 && !may_go_on(m, waits, target, rank) &&
+           (target == first || !polls(m, target));
+}
+
+guint rs_waits_find_roots(const RsModel *m, const RsWait *waits, guint32 first, gboolean *named)
+{
+    guint n = 0;
+    for (guint32 i = 0; i < m->ranks->len; i++)
+        for (guint k = 0; k < waits[i].targets->len; k++) {
+            guint32 target = g_array_index(waits[i].targets, guint32, k);
+            if (named[target] || !is_root(m, waits, first, target, i))
+                continue;
+            named[target] = TRUE;
+            n++;
+        }
+    return n;
+}
+
+/* Depth first; the ranks on the way from the start are those whose mark is ON_WAY. */
+enum { UNSEEN, ON_WAY, DONE };
+
+static gboolean find_back(const RsWait *waits, GArray *way, guint8 *marks, GArray *next_of)
+{
+    while (way->len) {
+        guint32 at = g_array_index(way, guint32, way->len - 1);
+        guint *next = &g_array_index(next_of, guint, way->len - 1);
+        if (*next == waits[at].targets->len) {
+            marks[at] = DONE;
+            g_array_set_size(way, way->len - 1);
+            g_array_set_size(next_of, next_of->len - 1);
+            continue;
+        }
+        guint32 target = g_array_index(waits[at].targets, guint32, (*next)++);
+        guint zero = 0;
+        if (marks[target] == DONE)
+            continue;
+        g_array_append_val(way, target);
+        if (marks[target] == ON_WAY)
+            return TRUE;
+        marks[target] = ON_WAY;
+        g_array_append_val(next_of, zero);
+    }
+    return FALSE;
+}
+
+GArray *rs_waits_find_cycle(const RsModel *m, const RsWait *waits)
+{
+    g_autofree guint8 *marks = g_new0(guint8, m->ranks->len + 1);
+    g_autoptr(GArray) next_of = g_array_new(FALSE, FALSE, sizeof(guint));
+    g_autoptr(GArray) way = g_array_new(FALSE, FALSE, sizeof(guint32));
+    for (guint32 i = 0; i < m->ranks->len; i++) {
+        guint zero = 0;
+        if (marks[i] != UNSEEN)
+            continue;
+        g_array_set_size(next_of, 0);
+        g_array_append_val(way, i);
+        g_array_append_val(next_of, zero);
+        marks[i] = ON_WAY;
+        if (!find_back(waits, way, marks, next_of))
+            continue;
+        guint32 closing = g_array_index(way, guint32, way->len - 1);
+        while (g_array_index(way, guint32, 0) != closing)
+            g_array_remove_index(way, 0);
+        g_array_set_size(way, way->len - 1);
+        return g_steal_pointer(&way);
+    }
+    return NULL;
 }
 
 /* ---- in words ---- */

@@ -25,6 +25,14 @@ typedef struct {
 /* By RsRank index. Free with rs_waits_free. */
 RsWait *rs_waits_new(const RsModel *model);
 void rs_waits_free(RsWait *waits, guint32 n);
+/* Marks in `named` (by RsRank index) those for whom others wait while they wait for nobody; returns
+ * how many. One that polls may wait for anybody and is left out, unless it is `first` (RS_NONE
+ * none), which is known to have stopped before all others. */
+guint rs_waits_find_roots(const RsModel *model, const RsWait *waits, guint32 first,
+                          gboolean *named);
+/* Ranks (RsRank indices) of which each waits for the next, the last for the first; NULL where there
+ * are none. */
+GArray *rs_waits_find_cycle(const RsModel *model, const RsWait *waits);
 
 /* "clean", "aborted", "killed", "unknown": as in the table enum_ending. */
 const gchar *rs_ending_name(RsEnding ending);
@@ -39,6 +47,7 @@ gboolean rs_ending_is_whole(const RsModel *model, guint32 rank);
 gint64 rs_ending_gathered_ns(const RsModel *model, const RsInstance *instance);
 /* Killed or aborted: its process did not come to its own end. */
 gboolean rs_ending_is_early(const RsRank *rank);
+gboolean rs_ending_any_early(const RsModel *model);
 
 G_END_DECLS
 #endif

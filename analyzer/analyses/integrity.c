@@ -137,14 +137,6 @@ static void add_killed(const RsContext *ctx, RsResults *results)
     g_ptr_array_add(results->findings, f);
 }
 
-static gboolean cause_is_named(const RsResults *results)
-{
-    for (guint i = 0; i < results->findings->len; i++)
-        if (((const RsFinding *)g_ptr_array_index(results->findings, i))->fatal)
-            return TRUE;
-    return FALSE;
-}
-
 static void finish(gpointer state, const RsContext *ctx, RsResults *results)
 {
     const RsModel *m = ctx->model;
@@ -153,7 +145,7 @@ static void finish(gpointer state, const RsContext *ctx, RsResults *results)
         killed |= rs_ending_is_early(rs_model_rank(m, i));
         whole &= !lacks_data(rs_model_rank(m, i));
     }
-    if (killed && !cause_is_named(results))
+    if (killed && !rs_results_have_fatal(results))
         add_killed(ctx, results);
     if (m->incomplete && !(killed && whole))
         add_incomplete(ctx, results);

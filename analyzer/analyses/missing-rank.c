@@ -43,14 +43,6 @@ static void release(gpointer state)
 
 /* ---- who ---- */
 
-static gboolean any_early(const RsModel *m)
-{
-    for (guint i = 0; i < m->ranks->len; i++)
-        if (rs_ending_is_early(rs_model_rank(m, i)))
-            return TRUE;
-    return FALSE;
-}
-
 /* A rank whose end is not known may have died before all others. */
 static gboolean all_ends_known(const RsModel *m)
 {
@@ -90,59 +82,10 @@ static void name_rank(Search *s, guint32 rank)
     s->named[rank] = TRUE;
 }
 
-/* Calls that look and come back, whatever they saw. */
-static gboolean only_looks(const gchar *name)
-{
-    return g_str_has_prefix(name, "MPI_Test") || g_str_has_prefix(name, "MPI_Iprobe") ||
-           g_str_has_prefix(name, "MPI_Improbe");
-}
-
-/* In a completion or a probe, or just out of one that only looks: who came out of a wait has what
- * it waited for. */
-static gboolean polls(const RsModel *m, guint32 rank)
-{
-    const RsRank *r = rs_model_rank(m, rank);
-    for (guint32 t = r->first_track; t < r->first_track + r->n_tracks; t++) {
-        const RsTrack *track = &g_array_index(m->tracks, RsTrack, t);
-        for (guint32 i = track->first + track->n; i-- > track->first;) {
-            const RsSig *sig = rs_model_sig(m, i);
-            if (sig->kind != RS_KIND_CALL)
-                continue;
-            if ((sig->klass == RS_CLASS_COMPLETE || sig->klass == RS_CLASS_PROBE) &&
-                (m->events.flags[i] & RS_FLAG_OPEN ||
-                 (only_looks(rs_model_str(m, sig->name)) &&
-                  m->events.end_ns[i] + RS_ALIVE_SEEN_NS >= r->last_ns)))
-                return TRUE;
-            break;
-        }
-    }
-    return FALSE;
-}
-
 static gint64 waited_ns(const Search *s, guint32 rank)
 {
     const RsModel *m = s->ctx->model;
     return rs_model_rank(m, rank)->last_ns - m->events.start_ns[s->waits[rank].event];
-}
-
-/* A killed rank that is in a call, and no longer than deaths are uncertain kept `rank` waiting. */
-static gboolean may_go_on(const Search *s, guint32 target, guint32 rank)
-{
-    return rs_model_rank(s->ctx->model, target)->ending == RS_ENDING_KILLED &&
-           s->waits[target].event != RS_NONE && waited_ns(s, rank) <= RS_ALIVE_SEEN_NS;
-}
-
-/* Nobody that is waited for waits itself where the chain of waits ends. */
-static void find_waited_for(Search *s)
-{
-    const RsModel *m = s->ctx->model;
-    for (guint32 i = 0; i < m->ranks->len; i++)
-        for (guint k = 0; k < s->waits[i].targets->len; k++) {
-            guint32 target = g_array_index(s->waits[i].targets, guint32, k);
-            if (s->waits[target].targets->len == 0 && !may_go_on(s, target, i) &&
-                (target == s->first || !polls(m, target)))
-                name_rank(s, target);
-        }
 }
 
 static void find_named(Search *s)
@@ -155,7 +98,7 @@ static void find_named(Search *s)
     if (s->n_named == 0 && s->first != RS_NONE)
         name_rank(s, s->first);
     if (s->n_named == 0)
-        find_waited_for(s);
+        s->n_named = rs_waits_find_roots(m, s->waits, s->first, s->named);
 }
 
 /* ---- what it did to others ---- */
@@ -221,15 +164,6 @@ static gchar *dup_title(const Search *s, const GArray *waiting)
     return g_strdup_printf("%s kept %s waiting in %s", who, kept, rs_model_str(m, sig->name));
 }
 
-static void add_where(const RsModel *m, RsFinding *f, guint32 rank)
-{
-    const RsRank *r = rs_model_rank(m, rank);
-    g_array_append_val(f->ranks, r->rank);
-    const gchar *host = rs_model_str(m, g_array_index(m->hosts, RsHost, r->host).name);
-    if (!g_ptr_array_find_with_equal_func(f->hosts, host, g_str_equal, NULL))
-        g_ptr_array_add(f->hosts, g_strdup(host));
-}
-
 static void add_comm(const RsModel *m, RsFinding *f, guint32 event)
 {
     const RsSig *sig = rs_model_sig(m, event);
@@ -284,7 +218,7 @@ static void say_named(const Search *s, RsFinding *f)
     for (guint32 i = 0; i < m->ranks->len; i++) {
         if (!s->named[i])
             continue;
-        add_where(m, f, i);
+        rs_finding_place(f, m, i);
         if (++n <= SAID_MAX)
             say_end(s, f, i);
     }
@@ -392,7 +326,7 @@ static void add_finding(Search *s, RsResults *results)
 static void finish(gpointer state, const RsContext *ctx, RsResults *results)
 {
     const RsModel *m = ctx->model;
-    if (!ctx->whole || !any_early(m))
+    if (!ctx->whole || !rs_ending_any_early(m) || rs_results_have_fatal(results))
         return;
     Search s = {.ctx = ctx, .waits = rs_waits_new(m)};
     s.named = g_new0(gboolean, m->ranks->len + 1);

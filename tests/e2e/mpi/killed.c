@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* usage: killed RANK kill|abort: that rank ends itself between two barriers, so the others wait. */
+/* usage: killed RANK kill|abort: that rank ends itself between two barriers, so the others wait.
+ *        killed RANK deadlock: it and the next receive from each other, until an alarm ends all. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -7,6 +8,18 @@
 #include <unistd.h>
 
 #define BARRIERS 7
+
+static void deadlock(int rank, int victim)
+{
+    int size, got;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    int next = (victim + 1) % size;
+    alarm(3);
+    if (rank == victim || rank == next)
+        MPI_Recv(&got, 1, MPI_INT, rank == victim ? next : victim, 0, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
 
 int main(int argc, char **argv)
 {
@@ -17,7 +30,10 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     for (int i = 0; i < BARRIERS; i++)
         MPI_Barrier(MPI_COMM_WORLD);
-    if (rank == atoi(argv[1])) {
+    int victim = atoi(argv[1]);
+    if (strcmp(argv[2], "deadlock") == 0)
+        deadlock(rank, victim);
+    if (rank == victim) {
         usleep(900000); /* the others have come */
         if (strcmp(argv[2], "abort") == 0)
             MPI_Abort(MPI_COMM_WORLD, 3);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rank drawn at random dies, the launcher ends the others: test-killed.py FLAVOUR PROGRAM LIBRARY RINGSCOPE
+"""A rank drawn at random dies, or two wait for each other, and the launcher ends the others: test-killed.py FLAVOUR PROGRAM LIBRARY RINGSCOPE
 
 The report says who died and in which call each of the others waited for it, and so does the JSON.
 """
@@ -52,6 +52,19 @@ def check_endings(report, victim, way):
                    ('killed', f'MPI_Barrier, number {BARRIERS} on MPI_COMM_WORLD'))
 
 
+def check_deadlock(ringscope, run, victim):
+    report = json.loads(mpi_run.tool(ringscope, 'report', run, '--format', 'json'))
+    finding = report['findings'][0]
+    print(json.dumps(finding, indent=1))
+    ranks = [victim, (victim + 1) % RANKS]
+    expect('kind and ranks', (finding['kind'], sorted(finding['ranks'])), ('deadlock-cycle', sorted(ranks)))
+    for rank, other in (ranks, ranks[::-1]):
+        if not any(f'rank {rank} waited for rank {other} in MPI_Recv' in e for e in finding['evidence']):
+            sys.exit(f'rank {rank} is not said to wait for rank {other}')
+    if not 1.5 < finding['cost_s'] < 4:
+        sys.exit(f'cost {finding["cost_s"]} s')
+
+
 def main(flavour, program, library, ringscope):
     mpi_run.launcher_or_skip(flavour)
     victim = random.randrange(RANKS)
@@ -64,6 +77,11 @@ def main(flavour, program, library, ringscope):
             check_report(ringscope, run, victim, way)  # from the rings
             mpi_run.merge(ringscope, run)
             check_report(ringscope, run / 'run.sqlite', victim, way)
+    with tempfile.TemporaryDirectory() as name:
+        run = pathlib.Path(name) / 'run'
+        mpi_run.run(flavour, RANKS, [program, victim, 'deadlock'], preload=[library], folder=run, status=None)
+        mpi_run.wait_until_gone(run)
+        check_deadlock(ringscope, run, victim)
 
 
 if __name__ == '__main__':

@@ -241,18 +241,35 @@ static void rank_that_hung_wants_a_look_at_its_stack(void **state)
     rs_model_free(m);
 }
 
-/* 0 waits for 1, 1 for 0: no one of them is missing. */
-static void ranks_that_wait_for_each_other_are_not_missing(void **state)
+/* 0 waits for 1, 1 for 2, 2 for 0: nobody is missing. 3 waits for one of them. */
+static void ranks_that_wait_for_each_other_are_a_cycle(void **state)
 {
-    Scene s;
-    begin(&s);
-    scene_open_receive(&s, 0, 1, 1.2 * S, 5 * S);
-    scene_open_receive(&s, 1, 0, 1.2 * S, 5 * S);
-    kill_all_but(&s, 4, 5);
-    RsModel *m;
-    g_autoptr(RsResults) r = analyze(&s, &m);
-    assert_nobody_named(r, 4);
-    rs_model_free(m);
+    for (guint late = 0; late < 2;
+         late++) { /* closed well before, or just before, the first death */
+        Scene s;
+        begin(&s);
+        scene_open_receive(&s, 0, 1, 1.2 * S, 5 * S);
+        scene_open_receive(&s, 1, 2, 1.3 * S, 5 * S);
+        scene_open_receive(&s, 2, 0, (late ? 4.5 : 1.4) * S, 5 * S);
+        scene_open_receive(&s, 3, 2, 1.1 * S, 5 * S);
+        kill_all_but(&s, 4, 5);
+        RsModel *m;
+        g_autoptr(RsResults) r = analyze(&s, &m);
+        const RsFinding *f = g_ptr_array_index(r->findings, 0);
+        assert_null(scene_finding(r, "missing-rank", 0));
+        if (late) {
+            assert_nobody_named(r, 4);
+            assert_null(scene_finding(r, "deadlock-cycle", 0));
+        } else {
+            assert_string_equal(f->kind, "deadlock-cycle");
+            assert_int_equal(f->ranks->len, 3);
+            for (gint i = 0; i < 3; i++)
+                assert_int_equal(g_array_index(f->ranks, gint32, i), i);
+            assert_float_equal(f->cost_s, 5 - 1.4, 1e-6);
+            assert_true(says(f, "rank 2 waited for rank 0 in MPI_Recv from rank 0, since 1.400 s"));
+        }
+        rs_model_free(m);
+    }
 }
 
 /* What rank 2 did at the end was lost: that it is absent from the barrier says nothing. */
@@ -284,7 +301,7 @@ int main(void)
         cmocka_unit_test(rank_that_crashes_after_a_wait_is_named),
         cmocka_unit_test(rank_that_was_going_on_is_not_named),
         cmocka_unit_test(rank_that_hung_wants_a_look_at_its_stack),
-        cmocka_unit_test(ranks_that_wait_for_each_other_are_not_missing),
+        cmocka_unit_test(ranks_that_wait_for_each_other_are_a_cycle),
         cmocka_unit_test(rank_with_a_cut_capture_is_not_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
