@@ -48,14 +48,14 @@ static gboolean useful(const RsInstance *inst)
 struct _RsGatheringIndex {
     guint32 n_ranks;
     guint32 *previous; /* by instance: the last useful one before it on its communicator, RS_NONE */
-    GArray **received; /* by RsRank index: Received, by end */
+    GArray **held;     /* by RsRank index: Held, by end */
 };
 
-/* A message for which its receiver stood blocked until the sender came. */
+/* A message for which one side stood blocked until the other came. */
 typedef struct {
-    gint64 both_ns, end_ns;
-    guint32 src;
-} Received;
+    gint64 from_ns, both_ns, end_ns;
+    guint32 by; /* RsRank index: the other side */
+} Held;
 
 static guint32 *find_previous(const RsModel *m)
 {
@@ -72,19 +72,30 @@ static guint32 *find_previous(const RsModel *m)
     return previous;
 }
 
-static gint64 blocked_from(const RsModel *m, const RsMessage *msg)
+/* From when the message's side that made `event` stands in a call that completes it. */
+static gint64 blocked_from(const RsModel *m, guint32 event)
 {
-    guint32 done = m->events.link[msg->recv];
-    gboolean started = rs_model_sig(m, msg->recv)->klass == RS_CLASS_RECV_START;
-    return m->events.start_ns[started && done != RS_NONE ? done : msg->recv];
+    guint32 done = m->events.link[event];
+    guint8 klass = rs_model_sig(m, event)->klass;
+    gboolean started = klass == RS_CLASS_RECV_START || klass == RS_CLASS_SEND_START;
+    return m->events.start_ns[started && done != RS_NONE ? done : event];
 }
 
-static gint compare_received(gconstpointer a, gconstpointer b)
+static gint compare_held(gconstpointer a, gconstpointer b)
 {
-    const Received *x = a, *y = b;
+    const Held *x = a, *y = b;
     if (x->end_ns != y->end_ns)
         return x->end_ns < y->end_ns ? -1 : 1;
     return x->both_ns < y->both_ns ? -1 : x->both_ns > y->both_ns;
+}
+
+static void add_held(RsGatheringIndex *x, const RsModel *m, const RsMessage *msg, guint32 event,
+                     gint64 end_ns)
+{
+    gboolean sends = event == msg->send;
+    Held h = {blocked_from(m, event), msg->both_ns, end_ns, sends ? msg->dst : msg->src};
+    if (h.both_ns > h.from_ns && h.both_ns <= h.end_ns)
+        g_array_append_val(x->held[sends ? msg->src : msg->dst], h);
 }
 
 RsGatheringIndex *rs_gathering_index_new(const RsModel *m)
@@ -92,19 +103,18 @@ RsGatheringIndex *rs_gathering_index_new(const RsModel *m)
     RsGatheringIndex *x = g_new0(RsGatheringIndex, 1);
     x->n_ranks = m->ranks->len;
     x->previous = find_previous(m);
-    x->received = g_new0(GArray *, x->n_ranks + 1);
+    x->held = g_new0(GArray *, x->n_ranks + 1);
     for (guint32 r = 0; r < x->n_ranks; r++)
-        x->received[r] = g_array_new(FALSE, FALSE, sizeof(Received));
+        x->held[r] = g_array_new(FALSE, FALSE, sizeof(Held));
     for (guint i = 0; i < m->messages->len; i++) {
         const RsMessage *msg = &g_array_index(m->messages, RsMessage, i);
-        if (!msg->timed || msg->src == RS_NONE || msg->dst == RS_NONE ||
-            msg->both_ns <= blocked_from(m, msg))
+        if (!msg->timed || msg->src == RS_NONE || msg->dst == RS_NONE)
             continue;
-        Received r = {msg->both_ns, msg->end_ns, msg->src};
-        g_array_append_val(x->received[msg->dst], r);
+        add_held(x, m, msg, msg->recv, msg->end_ns);
+        add_held(x, m, msg, msg->send, rs_model_done_ns(m, msg->send));
     }
     for (guint32 r = 0; r < x->n_ranks; r++)
-        g_array_sort(x->received[r], compare_received);
+        g_array_sort(x->held[r], compare_held);
     return x;
 }
 
@@ -113,8 +123,8 @@ void rs_gathering_index_free(RsGatheringIndex *x)
     if (!x)
         return;
     for (guint32 r = 0; r < x->n_ranks; r++)
-        g_array_unref(x->received[r]);
-    g_free(x->received);
+        g_array_unref(x->held[r]);
+    g_free(x->held);
     g_free(x->previous);
     g_free(x);
 }
@@ -147,28 +157,58 @@ static gint64 spread_of_others(Members *mb, gint64 median, guint32 without)
     return rs_median_ns(mb->scratch, n);
 }
 
-/* The last message of `rank` that ended by `ns`, after `since_ns`, and held its main thread up. */
-static const Received *find_blocking(const RsContext *ctx, const RsGatheringIndex *x, guint32 rank,
-                                     gint64 since_ns, gint64 ns)
+/* How many of the list ended by `ns`. */
+static guint count_ended(const GArray *list, gint64 ns)
 {
-    const GArray *list = x->received[rank];
     guint low = 0, high = list->len;
     while (low < high) {
         guint mid = low + (high - low) / 2;
-        if (g_array_index(list, Received, mid).end_ns <= ns)
+        if (g_array_index(list, Held, mid).end_ns <= ns)
             low = mid + 1;
         else
             high = mid;
     }
-    while (low-- > 0) {
-        const Received *r = &g_array_index(list, Received, low);
-        if (r->end_ns <= since_ns)
+    return low;
+}
+
+static gboolean holds_main_thread(const RsContext *ctx, guint32 rank, const Held *h)
+{
+    RsPart part = rs_timeline_part_at(&ctx->timelines[rank], h->both_ns - 1);
+    return part == RS_PART_WAIT || part == RS_PART_EXPOSED;
+}
+
+/* The last message of `rank` that ended by `ns`, after `since_ns`, and held its main thread up. */
+static const Held *find_blocking(const RsContext *ctx, const RsGatheringIndex *x, guint32 rank,
+                                 gint64 since_ns, gint64 ns)
+{
+    const GArray *list = x->held[rank];
+    for (guint i = count_ended(list, ns); i-- > 0;) {
+        const Held *h = &g_array_index(list, Held, i);
+        if (h->end_ns <= since_ns)
             return NULL;
-        RsPart part = rs_timeline_part_at(&ctx->timelines[rank], r->both_ns - 1);
-        if (r->both_ns > since_ns && (part == RS_PART_WAIT || part == RS_PART_EXPOSED))
-            return r;
+        if (h->both_ns > since_ns && holds_main_thread(ctx, rank, h))
+            return h;
     }
     return NULL;
+}
+
+/* For how long messages held up the main thread of `rank` between `since_ns` and `ns`. */
+static gint64 held_ns(const RsContext *ctx, const RsGatheringIndex *x, guint32 rank,
+                      gint64 since_ns, gint64 ns)
+{
+    const GArray *list = x->held[rank];
+    gint64 sum = 0, counted_from = ns;
+    for (guint i = count_ended(list, ns); i-- > 0;) {
+        const Held *h = &g_array_index(list, Held, i);
+        if (h->end_ns <= since_ns)
+            break;
+        gint64 from = MAX(h->from_ns, since_ns), to = MIN(h->both_ns, counted_from);
+        if (to <= from || !holds_main_thread(ctx, rank, h))
+            continue;
+        sum += to - from;
+        counted_from = from;
+    }
+    return sum;
 }
 
 #define PATH_MAX_HOPS 256
@@ -200,16 +240,26 @@ static guint32 find_culprit(const RsContext *ctx, const RsGatheringIndex *x, con
     guint32 best = last, rank = mb->ranks[last];
     gint64 ns = mb->arrivals[last];
     for (guint hop = 0; hop < PATH_MAX_HOPS; hop++) {
-        const Received *r = find_blocking(ctx, x, rank, since_ns, ns);
-        if (!r)
+        const Held *h = find_blocking(ctx, x, rank, since_ns, ns);
+        if (!h)
             break;
-        rank = r->src;
-        ns = r->both_ns;
+        rank = h->by;
+        ns = h->both_ns;
         guint32 k = member_of(mb, rank);
         if (k != RS_NONE && own[k] > own[best])
             best = k;
     }
     return best;
+}
+
+/* When each member would have come had no message held it up. */
+static gint64 *free_arrivals(const RsContext *ctx, const RsGatheringIndex *x, const Members *mb,
+                             gint64 since_ns)
+{
+    gint64 *arrivals = g_new(gint64, mb->n + 1);
+    for (guint32 k = 0; k < mb->n; k++)
+        arrivals[k] = mb->arrivals[k] - held_ns(ctx, x, mb->ranks[k], since_ns, mb->arrivals[k]);
+    return arrivals;
 }
 
 static void add_gathering(GArray *array, const RsContext *ctx, const RsGatheringIndex *x,
@@ -223,6 +273,8 @@ static void add_gathering(GArray *array, const RsContext *ctx, const RsGathering
     g.late_ns = mb->arrivals[last] - median;
     g.spread_ns = spread_of_others(mb, median, last);
     if (since_ns >= 0) {
+        g_autofree gint64 *unheld = free_arrivals(ctx, x, mb, since_ns);
+        g.late_ns = mb->arrivals[last] - median_of_others(mb, unheld, last);
         g_autofree gint64 *own = own_times(ctx, mb, since_ns);
         guint32 k = find_culprit(ctx, x, mb, last, since_ns, own);
         g.own_ns = CLAMP(own[k] - median_of_others(mb, own, k), 0, g.late_ns);

@@ -282,6 +282,73 @@ static void late_sender_is_named_not_the_one_it_held_up(void **state)
     assert_true(fabs(f->cost_s - truth) < 0.1 * truth);
 }
 
+/* Rank 2 sends to both neighbours before each allreduce: with it come all but rank 0. */
+static void late_rank_is_named_where_most_others_are_held_up_by_it(void **state)
+{
+    Scene s;
+    scene_init(&s, 4, 1);
+    for (guint i = 0; i < 20; i++) {
+        gdouble now = 1 + 600 * i, came[] = {now + 100, now + 521, now + 523, now + 511};
+        scene_message(&s, 2, 3, 1000, now + 500, now + 100, now + 510);
+        scene_message(&s, 2, 1, 1000, now + 511, now + 100, now + 520);
+        for (guint r = 0; r < 4; r++) {
+            scene_collective(&s, r, RS_COLL_ALLREDUCE, i, 512, 0, came[r], now + 560);
+            scene_range(&s, r, "step", 0, now, now + 561);
+        }
+    }
+    g_autoptr(RsModel) m = scene_finish(&s);
+    g_autoptr(RsResults) r = rs_analyze(m, NULL);
+    const RsFinding *f = assert_only(r, 2);
+    assert_true(fabs(f->cost_s - 20 * 400e-6) < 20 * 25e-6);
+}
+
+/* Rank 1 can't send before rank 2 comes for it, and so comes last. */
+static void late_receiver_is_named_not_the_sender_it_held_up(void **state)
+{
+    Scene s;
+    scene_init(&s, 4, 1);
+    for (guint i = 0; i < 20; i++) {
+        gdouble now = 1 + 600 * i, came[] = {now + 100, now + 525, now + 511, now + 101};
+        scene_message(&s, 1, 2, 1000, now + 100, now + 500, now + 510);
+        for (guint r = 0; r < 4; r++) {
+            scene_collective(&s, r, RS_COLL_ALLREDUCE, i, 512, 0, came[r], now + 560);
+            scene_range(&s, r, "step", 0, now, now + 561);
+        }
+    }
+    g_autoptr(RsModel) m = scene_finish(&s);
+    g_autoptr(RsResults) r = rs_analyze(m, NULL);
+    const RsFinding *f = assert_only(r, 2);
+    assert_true(fabs(f->cost_s - 20 * 400e-6) < 20 * 30e-6);
+}
+
+/* Ranks exchange in pairs before each allreduce, with jitter alone. */
+static void balanced_ranks_that_hold_each_other_up_are_not_named(void **state)
+{
+    for (guint seed = 0; seed < 100; seed++) {
+        Scene s;
+        guint n = 4 + 2 * (seed % 5);
+        g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
+        scene_init(&s, n, 2);
+        for (guint i = 0; i < 30; i++) {
+            gdouble now = 1 + 200 * i;
+            for (guint r = 0; r < n; r += 2) {
+                gdouble send = now + 100 + g_rand_double_range(rand, 0, 9);
+                gdouble recv = now + 100 + g_rand_double_range(rand, 0, 9);
+                gdouble end = MAX(send, recv) + 2;
+                scene_message(&s, r, r + 1, 1000, send, recv, end);
+                for (guint k = 0; k < 2; k++) {
+                    gdouble at = end + g_rand_double_range(rand, 0, 3);
+                    scene_collective(&s, r + k, RS_COLL_ALLREDUCE, i, 512, 0, at, now + 150);
+                    scene_range(&s, r + k, "step", 0, now, now + 151);
+                }
+            }
+        }
+        g_autoptr(RsModel) m = scene_finish(&s);
+        g_autoptr(RsResults) r = rs_analyze(m, NULL);
+        assert_null(scene_finding(r, "straggler", 0));
+    }
+}
+
 static void missing_rank_forbids_to_say_that_nobody_is_late(void **state)
 {
     RsSyntheticRun spec = rs_synthetic_healthy;
@@ -385,6 +452,9 @@ int main(void)
         cmocka_unit_test(too_few_steps_abstain_and_say_so),
         cmocka_unit_test(lateness_by_a_slow_message_is_not_the_receivers_fault),
         cmocka_unit_test(late_sender_is_named_not_the_one_it_held_up),
+        cmocka_unit_test(late_rank_is_named_where_most_others_are_held_up_by_it),
+        cmocka_unit_test(late_receiver_is_named_not_the_sender_it_held_up),
+        cmocka_unit_test(balanced_ranks_that_hold_each_other_up_are_not_named),
         cmocka_unit_test(missing_rank_forbids_to_say_that_nobody_is_late),
         cmocka_unit_test(clock_uncertainty_takes_confidence),
         cmocka_unit_test(results_are_the_same_however_the_run_is_cut),
