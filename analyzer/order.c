@@ -106,10 +106,14 @@ static void join_rank(RsBuilder *b, const RsProcess *p, guint64 events)
     RsRank *r = rs_model_rank(b->model, b->model->ranks->len - 1);
     r->events += events;
     r->dropped += p->dropped;
+    const gchar *hint = p->world_size == 1
+                            ? "; each was rank 0 of 1: perhaps the mpirun of another MPI than the "
+                              "program's started them (mpiexec.mpich is MPICH's)"
+                            : "";
     rs_builder_warn(b, p->path, 0,
                     "a further process of rank %d (pid %" G_GINT64_FORMAT
-                    "): read as more tracks of that rank",
-                    p->rank, p->pid);
+                    "): read as more tracks of that rank%s",
+                    p->rank, p->pid, hint);
 }
 
 static gint32 find_world_size(const RsBuilder *b)

@@ -160,6 +160,24 @@ static void processes_of_one_rank_become_its_tracks(void **state)
     assert_string_equal(rs_model_str(m, second->name), "pid 100: main");
     assert_int_equal(second->n, 1);
     assert_int_equal(m->warnings->len, 1);
+    assert_null(strstr(((RsWarning *)g_ptr_array_index(m->warnings, 0))->text, "mpirun"));
+}
+
+/* MPICH's programs under Open MPI's mpirun, or the other way round. */
+static void ranks_alone_in_their_worlds_hint_at_the_wrong_mpirun(void **state)
+{
+    RsBuilder *b = rs_builder_new();
+    RsSig sig = rs_builder_sig_init(b, RS_KIND_RANGE, "r");
+    guint32 s = rs_builder_sig(b, &sig);
+    for (guint i = 0; i < 2; i++) {
+        guint32 p = rs_builder_add_process(b, 0, "h", 100 + i);
+        rs_builder_process(b, p)->world_size = 1;
+        rs_builder_event(b, rs_builder_add_track(b, p, "main", 1, FALSE), s, 10, 15, 0, 0, 0);
+    }
+    g_autoptr(RsModel) m = rs_builder_finish(b, RS_FINISH_ALL);
+    assert_int_equal(m->warnings->len, 1);
+    const RsWarning *w = g_ptr_array_index(m->warnings, 0);
+    assert_non_null(strstr(w->text, "rank 0 of 1: perhaps the mpirun of another MPI"));
 }
 
 /* One capture says that the communicator has two members, a damaged one names four. */
@@ -200,6 +218,7 @@ int main(void)
         cmocka_unit_test(rendezvous_counts_each_occurrence),
         cmocka_unit_test(events_of_a_track_hold_the_longer_first),
         cmocka_unit_test(processes_of_one_rank_become_its_tracks),
+        cmocka_unit_test(ranks_alone_in_their_worlds_hint_at_the_wrong_mpirun),
         cmocka_unit_test(communicator_of_two_sizes_has_no_more_members_than_the_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
