@@ -171,15 +171,19 @@ static guint count_captures(const gchar *folder)
     return count;
 }
 
-/* Whose fault it is depends on how what we started ended. */
+/* Whose fault it is depends on how what we started ended. `trace`: what was to be recorded where
+ * that is not the default. */
 static void say_nothing_recorded(const gchar *folder, const Launcher *l, const gchar *program,
-                                 int status)
+                                 const gchar *trace, int status)
 {
     if (status == 0) {
+        g_autofree gchar *left =
+            trace ? g_strdup_printf("called nothing of what was to be recorded (%s)", trace)
+                  : g_strdup("called no MPI or NCCL");
         fprintf(stderr,
-                "ringscope: %s: nothing was recorded: the program called no MPI or NCCL, is "
-                "statically linked, or could not write there (then it said so above)\n",
-                folder);
+                "ringscope: %s: nothing was recorded: the program %s, is statically linked, or "
+                "could not write there (then it said so above)\n",
+                folder, left);
         return;
     }
     g_autofree gchar *signal = status > 128 ? g_strdup_printf(" (128 + signal %d, %s)",
@@ -247,7 +251,8 @@ int rs_command_run(const RsCommand *self, int argc, char **argv)
     if (count_captures(folder) > before) {
         merge(folder);
     } else {
-        say_nothing_recorded(folder, &launcher, program[0], status);
+        const gchar *trace = o.trace ? o.trace : g_getenv("RINGSCOPE_TRACE");
+        say_nothing_recorded(folder, &launcher, program[0], trace, status);
         g_rmdir(folder);
     }
     return status;
