@@ -221,12 +221,12 @@ int rs_command_query(const RsCommand *self, int argc, char **argv)
     int status;
     if (!rs_command_parse(self, entries, FALSE, &argc, &argv, &status))
         return status;
-    if (o.schema && argc == 1) {
+    if (o.schema && argc <= 2) { /* the same for all runs: one that is named is not asked */
         fputs(rs_trace_sql, stdout);
         return 0;
     }
     if (o.schema)
-        return rs_command_usage(self, "--schema stands alone: it is the same for all runs");
+        return rs_command_usage(self, "--schema asks nothing: leave the SQL away");
     if (argc != 3)
         return rs_command_usage(self, "give one run and one SQL statement in quotes");
     if (o.format && !g_strv_contains(formats, o.format))

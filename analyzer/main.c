@@ -10,30 +10,30 @@
 #include <string.h>
 
 static const RsCommand commands[] = {
-    {"run", "[options] -- PROGRAM [ARGUMENTS]", "traces one program, then merges what it left",
+    {"run", "-- PROGRAM [ARGUMENTS]", "traces one program, then merges what it left",
      "ringscope run -- mpirun -n 4 --oversubscribe ./train   any launcher, with any options\n"
      "  ringscope run -np 4 -H a:2,b:2 -- ./train   starts mpirun itself: other hosts are told, "
      "too\n"
      "  ringscope run -np 4 --mpirun \"mpiexec.mpich -bind-to core\" -- ./train   another mpirun, "
      "with\n  options of its own",
      rs_command_run},
-    {"merge", "DIR|CAPTURE [options]", "captures to run.json and run.sqlite",
+    {"merge", "DIR|CAPTURE", "captures to run.json and run.sqlite",
      "ringscope merge ringscope-train-1   writes ringscope-train-1/run.json and run.sqlite",
      rs_command_merge},
-    {"report", "RUN... [options]", "says what costs time, and where",
+    {"report", "RUN...", "says what costs time, and where",
      "ringscope report run --fail-on straggler,slow-link   names them; exit 1 where there is one",
      rs_command_report},
-    {"export", "RUN... --format FORMAT -o FILE [options]", "writes one file for other tools",
+    {"export", "RUN... --format FORMAT -o FILE", "writes one file for other tools",
      "ringscope export run --format chrome -o run.json --from 1.5 --to 2   half a second for "
      "Perfetto",
      rs_command_export},
-    {"query", "RUN SQL [options]", "asks a run in read-only SQL (schemas/trace.sql)",
+    {"query", "RUN SQL", "asks a run in read-only SQL (schemas/trace.sql)",
      "ringscope query run \"SELECT * FROM last_arrivals\"   who was last, and how long others "
      "waited",
      rs_command_query},
     {"view", "RUN [options of the window]", "opens the window", "ringscope view ringscope-train-1",
      rs_command_view},
-    {"clean", "[options]", "frees the memory that killed processes left on this host",
+    {"clean", "", "frees the memory that killed processes left on this host",
      "ringscope clean   saves what it holds into their captures, and says what it left",
      rs_command_clean},
     {"version", "", "prints the version", "ringscope version", rs_command_version},

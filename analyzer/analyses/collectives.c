@@ -9,6 +9,7 @@
  * times: it only enqueues.
  */
 #include "analyses.h"
+#include "plural.h"
 #include "stats.h"
 
 #include <math.h>
@@ -237,9 +238,9 @@ static void say_what_is_missing(const State *st, RsResults *results)
     if (incomplete)
         rs_results_not_applicable(
             results, "wait and transfer of incomplete collectives",
-            "%" G_GUINT64_FORMAT " collectives lack a member, did not end, or do not agree on what "
-            "they do",
-            incomplete);
+            "%" G_GUINT64_FORMAT " collective%s without a member, without an end, or whose members "
+            "do not agree on what it does",
+            incomplete, rs_plural(incomplete));
 }
 
 static void finish(gpointer state, const RsContext *ctx, RsResults *results)

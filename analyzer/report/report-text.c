@@ -141,8 +141,7 @@ static void write_finding(GString *out, guint number, const RsFinding *f)
     wrap_printf(out, lead, "[%s] %s: %s", f->severity, f->kind, f->title);
     if (f->cost_s > 0)
         wrap_printf(out, "     ",
-                    "cost %.3f s (%.1f %% of the run), confidence %.2f, between %.3f s "
-                    "and %.3f s",
+                    "cost %.3f s (%.1f %% of the run), confidence %.2f, seen from %.3f s to %.3f s",
                     f->cost_s, f->cost_percent, f->confidence, f->t_start_s, f->t_end_s);
     for (guint i = 0; i < f->evidence->len; i++)
         wrap(out, "     - ", g_ptr_array_index(f->evidence, i));

@@ -60,8 +60,10 @@ def check_report(tool, run):
     check_parts(tool, run)
     tool("report", run, "--no-such", status=2, says="no-such")
     assert "Findings" in tool("report", run, "--from", "0.1", "--to", "0.5")
+    assert ", seen from 0." in tool("report", run), "a finding's time is no interval of its cost"
     for command in ("report", "export", "query"):
-        assert "Example:" in tool(command, "--help")
+        words = tool(command, "--help")
+        assert "Example:" in words and "[options]" not in words, words
 
 
 def check_export(tool, run, folder):
@@ -162,7 +164,8 @@ def check_query(tool, run, folder):
         assert float(tool("query", run, sql, "--format", "csv").split()[1]) == number
     tool("query", run, "SELEC 1", status=2, says="syntax error; --schema shows")
     assert "CREATE VIEW last_arrivals" in tool("query", "--schema")
-    tool("query", run, "--schema", status=2, says="--schema stands alone")
+    assert tool("query", run, "--schema") == tool("query", "--schema")
+    tool("query", run, "SELECT 1", "--schema", status=2, says="leave the SQL away")
     tool("query", run, "", status=2, says="no SQL given")
     for seconds in ("0", "-1", "nan", "inf"):
         tool("query", run, "SELECT 1", "--timeout", seconds, status=2, says="--timeout " + seconds)
