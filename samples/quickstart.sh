@@ -61,7 +61,7 @@ faults="slow-rank:rank=$slow_rank,ms=$slow_ms;slow-link:hosts=0-1,mbps=$slow_mbp
 if [ -z "$build" ]; then
     build=$top/build
     "$top/tests/install-deps.sh" run
-    echo "quickstart: building in $build"
+    echo "quickstart: building in $build, which may take minutes; log: $build/quickstart-build.log"
     "$top/tests/configure.sh" "$build" || fail "meson failed; what it said stands above"
     ninja -C "$build" >"$build/quickstart-build.log" 2>&1 || {
         tail -n 40 "$build/quickstart-build.log" >&2
