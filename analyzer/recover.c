@@ -20,8 +20,8 @@
 
 /* ---- is it alive ---- */
 
-/* Field 22 of /proc/<pid>/stat; the name in field 2 may hold blanks and brackets. A process that has
- * ended and waits for its parent (state Z or X) has no start time any more. */
+/* Field 22 of /proc/<pid>/stat; the name in field 2 may hold blanks and brackets. A process that
+ * has ended and waits for its parent (state Z or X) has no start time any more. */
 static gboolean parse_start_time(const gchar *stat, guint64 *ret)
 {
     const gchar *p = strrchr(stat, ')');
@@ -285,8 +285,11 @@ static gboolean read_control(GHashTable *meta, const gchar *path, GBytes **ret_b
     memcpy(ret, data, sizeof *ret);
     if (ret->magic != RS_RING_MAGIC || ret->version != RS_RING_VERSION ||
         ret->pid != number(meta, "pid") || (gint64)ret->pid_start != number(meta, "pid.start") ||
-        ret->defs_used > n - RS_RING_DEFS_OFFSET || ret->defs_written > ret->defs_used)
+        ret->defs_written > ret->defs_used)
         return FALSE;
+    /* What the file had no room for was in the process's own memory. */
+    ret->defs_used = MIN(ret->defs_used, n - RS_RING_DEFS_OFFSET);
+    ret->defs_written = MIN(ret->defs_written, ret->defs_used);
     *ret_bytes = g_steal_pointer(&bytes);
     return TRUE;
 }

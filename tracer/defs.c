@@ -32,6 +32,30 @@ static unsigned char *area(void)
     return (unsigned char *)rs_state.control + RS_RING_DEFS_OFFSET;
 }
 
+static bool grow_file(size_t wanted)
+{
+    char path[RS_RING_PATH_MAX + 16];
+    size_t n = strlen(rs_state.control->prefix);
+    memcpy(path, rs_state.control->prefix, n);
+    memcpy(path + n, ".0", 3);
+    errno = ENOENT;
+    return rs_state.control_is_file && rs_memory_grow(path, RS_RING_DEFS_OFFSET + wanted);
+}
+
+/* What the file doesn't take goes on in memory of this process alone: past the end of the file the
+ * mapping must not be touched. */
+static bool leave_file(int why)
+{
+    if (!rs_memory_detach(area() + rs_state.control->defs_capacity,
+                          RS_DEFS_MAX - rs_state.control->defs_capacity))
+        return false;
+    rs_state.defs_grow = false;
+    if (rs_state.kill_safe)
+        rs_meta_not_kill_safe_locked(why);
+    rs_state.kill_safe = false;
+    return true;
+}
+
 static bool make_space(size_t bytes)
 {
     struct rs_ring_process *c = rs_state.control;
@@ -40,14 +64,8 @@ static bool make_space(size_t bytes)
     size_t wanted = (c->defs_used + bytes + GROW - 1) / GROW * GROW;
     if (wanted > RS_DEFS_MAX)
         return false;
-    if (rs_state.kill_safe) {
-        char path[RS_RING_PATH_MAX + 16];
-        size_t n = strlen(c->prefix);
-        memcpy(path, c->prefix, n);
-        memcpy(path + n, ".0", 3);
-        if (!rs_memory_grow(path, RS_RING_DEFS_OFFSET + wanted))
-            return false;
-    }
+    if (rs_state.defs_grow && !grow_file(wanted) && !leave_file(errno))
+        return false;
     c->defs_capacity = wanted;
     return true;
 }
@@ -56,8 +74,12 @@ bool rs_defs_append(const void *head, size_t head_bytes, const void *rest, size_
 {
     struct rs_ring_process *c = rs_state.control;
     size_t whole = (head_bytes + rest_bytes + 7) & ~(size_t)7;
-    if (!c || !make_space(whole))
+    if (!c)
         return false;
+    if (!make_space(whole)) {
+        rs_meta_set_locked("off.definitions", "no room for more of them: what is new has no name");
+        return false;
+    }
     unsigned char *to = area() + c->defs_used; /* zeros until now */
     memcpy(to, head, head_bytes);
     if (rest_bytes)
@@ -74,11 +96,11 @@ static uint64_t hash_text(const char *text, size_t bytes)
     return h;
 }
 
-static bool append_string(const struct string *s)
+static bool append_string(uint32_t id, const char *text, size_t bytes)
 {
-    struct rs_def d = {.kind = RS_DEF_STRING, .id = s->id, .text_bytes = s->bytes};
-    d.bytes = (uint32_t)((sizeof(d) + s->bytes + 7) & ~(size_t)7);
-    return rs_defs_append(&d, sizeof(d), s->text, s->bytes);
+    struct rs_def d = {.kind = RS_DEF_STRING, .id = id, .text_bytes = (uint32_t)bytes};
+    d.bytes = (uint32_t)((sizeof(d) + bytes + 7) & ~(size_t)7);
+    return rs_defs_append(&d, sizeof(d), text, bytes);
 }
 
 uint32_t rs_defs_string_locked(const char *text, size_t bytes)
@@ -92,17 +114,17 @@ uint32_t rs_defs_string_locked(const char *text, size_t bytes)
     for (struct string *s = *bucket; s; s = s->next)
         if (s->hash == hash && s->bytes == bytes && memcmp(s->text, text, bytes) == 0)
             return s->id;
-    struct string *s = rs_memory_keep(sizeof(*s) + bytes);
-    if (!s)
+    if (!append_string(string_count + 1, text, bytes))
         return 0;
-    *s = (struct string){.next = *bucket, .hash = hash, .id = string_count + 1};
+    uint32_t id = ++string_count;
+    struct string *s = rs_memory_keep(sizeof(*s) + bytes);
+    if (!s) /* the same text gets another id next time */
+        return id;
+    *s = (struct string){.next = *bucket, .hash = hash, .id = id};
     s->bytes = (uint32_t)bytes;
     memcpy(s->text, text, bytes);
-    if (!append_string(s))
-        return 0;
-    string_count++;
     *bucket = s;
-    return s->id;
+    return id;
 }
 
 uint32_t rs_defs_string(const char *text, size_t bytes)

@@ -122,7 +122,7 @@ static bool map_control(void)
                       RS_RING_DEFS_OFFSET + RS_DEFS_MAX, path, sizeof(path));
     if (!c)
         return false;
-    rs_state.kill_safe = path[0] != 0;
+    rs_state.kill_safe = rs_state.control_is_file = rs_state.defs_grow = path[0] != 0;
     if (!rs_state.kill_safe)
         rs_meta_not_kill_safe_locked(errno);
     snprintf(c->prefix, sizeof(c->prefix), "%s", prefix);
@@ -135,12 +135,18 @@ static bool map_control(void)
     return true;
 }
 
-static void drop_control(void)
+static void remove_control(void)
 {
     char path[RS_RING_PATH_MAX + 8];
     snprintf(path, sizeof(path), "%s.0", rs_state.control->prefix);
-    if (rs_state.kill_safe)
+    if (rs_state.control_is_file)
         unlink(path);
+    rs_state.control_is_file = false;
+}
+
+static void drop_control(void)
+{
+    remove_control();
     munmap(rs_state.control, RS_RING_DEFS_OFFSET + RS_DEFS_MAX);
     rs_state.control = NULL;
 }
@@ -183,10 +189,7 @@ static void remove_rings(void)
             unlink(e->path);
         e->path[0] = 0;
     }
-    char path[RS_RING_PATH_MAX + 8];
-    snprintf(path, sizeof(path), "%s.0", rs_state.control->prefix);
-    if (rs_state.kill_safe)
-        unlink(path);
+    remove_control();
 }
 
 /* May run in a signal handler that interrupted anything, also malloc: no step of the end, down to

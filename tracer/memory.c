@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,6 +18,23 @@ static int open_new(const char *path)
     return open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 }
 
+void rs_memory_no_signal(int error)
+{
+    static const struct timespec at_once;
+    sigset_t too_large;
+    sigemptyset(&too_large);
+    sigaddset(&too_large, SIGXFSZ);
+    if (error == EFBIG)
+        sigtimedwait(&too_large, NULL, &at_once);
+}
+
+static int reserve_blocks(int fd, size_t bytes)
+{
+    int error = posix_fallocate(fd, 0, (off_t)bytes);
+    rs_memory_no_signal(error);
+    return error;
+}
+
 /* Every page has its block before it is touched: a write to a full tmpfs would be a SIGBUS. */
 static void *map_file(const char *path, size_t bytes, size_t reserve)
 {
@@ -24,7 +42,7 @@ static void *map_file(const char *path, size_t bytes, size_t reserve)
     if (fd < 0)
         return NULL;
     void *p = MAP_FAILED;
-    int error = posix_fallocate(fd, 0, (off_t)bytes);
+    int error = reserve_blocks(fd, bytes);
     if (error == 0) {
         p = mmap(NULL, reserve, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         error = errno;
@@ -80,7 +98,14 @@ bool rs_memory_grow(const char *path, size_t bytes)
     int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return false;
-    bool done = posix_fallocate(fd, 0, (off_t)bytes) == 0;
+    int error = reserve_blocks(fd, bytes);
     close(fd);
-    return done;
+    errno = error;
+    return error == 0;
+}
+
+bool rs_memory_detach(void *part, size_t bytes)
+{
+    return mmap(part, bytes, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
 }

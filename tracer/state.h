@@ -31,7 +31,9 @@ struct rs_state {
     volatile uint32_t started, off, epoch; /* core.h */
     int32_t pid;
     struct rs_ring_process *control; /* NULL before the first event. Definitions follow it */
-    bool kill_safe;
+    bool control_is_file;            /* on tmpfs, and its name stands there */
+    bool defs_grow;                  /* the file takes more definitions */
+    bool kill_safe;                  /* so are all rings, and all definitions are in the file */
     struct rs_thread_entry *threads;
     uint32_t thread_number;
     /* the capture file */
@@ -60,6 +62,11 @@ void *rs_memory_map(const char *prefix, unsigned number, size_t bytes, size_t re
 void *rs_memory_keep(size_t bytes) RS_HIDDEN;
 /* Makes the file `bytes` long, so that more of its mapping may be touched. */
 bool rs_memory_grow(const char *path, size_t bytes) RS_HIDDEN;
+/* From now on this part of a mapping is anonymous memory, zeroed. */
+bool rs_memory_detach(void *part, size_t bytes) RS_HIDDEN;
+/* Where a file would have grown past the process's limit (EFBIG), a signal came with the error,
+ * which ends a program by default: it is taken back. Locked, as signals are blocked then. */
+void rs_memory_no_signal(int error) RS_HIDDEN;
 
 /* threads.c */
 struct rs_thread *rs_thread_attach(void) RS_HIDDEN;

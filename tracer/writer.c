@@ -8,7 +8,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,6 +19,8 @@
 
 #define SEGMENT     ((uint64_t)8 << 20)
 #define CHUNK_SLOTS ((uint64_t)1 << 13)
+
+#define REPEATED_SHARE 4 /* a capture holds at least so many times what it repeats */
 
 static char path[RS_RING_PATH_MAX];
 
@@ -155,12 +156,7 @@ static bool write_vector(struct iovec *v, int n)
  * again: until then rings fill, and what they can't take is counted. */
 static void refused(int error)
 {
-    static const struct timespec at_once;
-    sigset_t too_large;
-    sigemptyset(&too_large);
-    sigaddset(&too_large, SIGXFSZ);
-    if (error == EFBIG) /* blocked here, and not meant for the program */
-        sigtimedwait(&too_large, NULL, &at_once);
+    rs_memory_no_signal(error);
     if (ftruncate(rs_state.fd, (off_t)rs_state.control->capture_bytes) != 0)
         error = errno;
     if (error == ENOSPC || error == EDQUOT)
@@ -229,14 +225,21 @@ static bool put_defs(uint64_t from, uint64_t to, uint32_t flags)
     return true;
 }
 
+/* After so many bytes definitions are repeated: what is repeated stays the small part. */
+static uint64_t segment(void)
+{
+    uint64_t share = REPEATED_SHARE * rs_state.control->defs_written;
+    return share > SEGMENT ? share : SEGMENT;
+}
+
 /* Whether all definitions stand in the file: events may follow. */
 static bool put_new_defs(void)
 {
     struct rs_ring_process *c = rs_state.control;
     uint64_t to = c->defs_used;
-    if (rs_state.segment_bytes >= SEGMENT && c->defs_written) {
-        rs_state.segment_bytes = 0;
+    if (rs_state.segment_bytes >= segment() && c->defs_written) {
         put_defs(0, c->defs_written, RS_BLOCK_REPEATED);
+        rs_state.segment_bytes = 0;
     }
     if (c->defs_written < to && put_defs(c->defs_written, to, 0))
         c->defs_written = to;

@@ -10,6 +10,7 @@
 #include <glib/gstdio.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -204,6 +205,94 @@ static void handle_usedAgain_isANewCommunicator(void **state)
     assert_int_equal(in_child("handles", use_a_handle_again), 0);
 }
 
+/* ---- limits ---- */
+
+static void define_many(unsigned n)
+{
+    char name[64];
+    for (unsigned i = 0; i < n; i++) {
+        g_snprintf(name, sizeof name, "communicator number %u of very many of them", i);
+        struct rs_comm *c =
+            rs_core->define_comm(RS_COMM_MPI, 0x1234, 100 + i, 77, 0, 1, NULL, -1, name);
+        record(RS_OP_MPI_Barrier, c->id, 0, 0);
+    }
+}
+
+static guint count_rings(pid_t pid)
+{
+    g_autofree gchar *prefix = g_strdup_printf("ringscope-%u-%d-", (unsigned)getuid(), pid);
+    g_autoptr(GDir) d = g_dir_open("/dev/shm", 0, NULL);
+    guint n = 0;
+    for (const gchar *name; d && (name = g_dir_read_name(d));)
+        n += g_str_has_prefix(name, prefix);
+    return n;
+}
+
+static void set_limit(rlim_t bytes)
+{
+    const struct rlimit limit = {bytes, bytes};
+    setrlimit(RLIMIT_FSIZE, &limit);
+}
+
+static void end_unheard_of(guint rings)
+{
+    sigset_t pending;
+    sigpending(&pending);
+    assert_false(sigismember(&pending, SIGXFSZ));
+    rs_life_end(RS_END_EXIT);
+    assert_int_equal(count_rings(getpid()), rings);
+}
+
+/* No thread's ring fits: a signal would come, and end the program. */
+static void meet_limit_with_rings(void)
+{
+    world();
+    set_limit(1 << 20);
+    record_on_threads();
+    end_unheard_of(0);
+}
+
+static void limit_ofFileSize_leavesRingsInMemory(void **state)
+{
+    assert_int_equal(in_child("rings", meet_limit_with_rings), 0);
+    g_autoptr(RsModel) m = read_run("rings");
+    assert_int_equal(count_named(m, "MPI_Barrier"), THREADS * 1000);
+    assert_false(m->incomplete);
+}
+
+/* Nor do definitions past the first 256 KiB, which must not be touched in the file. */
+static void meet_limit_with_definitions(void)
+{
+    world();
+    record(RS_OP_MPI_Barrier, 0, 0, 0); /* this ring is a file */
+    set_limit(300000);
+    define_many(20000);
+    end_unheard_of(2); /* events are left in them, as the capture met the limit too */
+}
+
+static void limit_ofFileSize_leavesDefinitionsInMemory(void **state)
+{
+    assert_int_equal(in_child("definitions", meet_limit_with_definitions), 0);
+    g_autoptr(RsModel) m = read_run("definitions");
+    assert_true(count_named(m, "MPI_Barrier") > 0);
+}
+
+static void define_and_count(void)
+{
+    world();
+    define_many(150000);
+    rs_core->flush(RS_END_FINALIZE);
+    const struct rs_ring_process *c = rs_state.control;
+    uint64_t whole = c->defs_used + rs_self->ring->head * sizeof(struct rs_event);
+    assert_true(c->defs_used > 16 << 20);
+    assert_in_range(c->capture_bytes, whole, whole + whole / 2);
+}
+
+static void definitions_ofAMultipleOfASegment_areRepeatedSeldom(void **state)
+{
+    assert_int_equal(in_child("many", define_and_count), 0);
+}
+
 /* ---- fork ---- */
 
 static void fork_and_go_on(void)
@@ -274,6 +363,9 @@ int main(void)
         cmocka_unit_test(kill_insideACall_leavesEventsAndTheCall),
         cmocka_unit_test(room_ofAFullRing_dropsAndRecordsTheHole),
         cmocka_unit_test(handle_usedAgain_isANewCommunicator),
+        cmocka_unit_test(limit_ofFileSize_leavesRingsInMemory),
+        cmocka_unit_test(limit_ofFileSize_leavesDefinitionsInMemory),
+        cmocka_unit_test(definitions_ofAMultipleOfASegment_areRepeatedSeldom),
         cmocka_unit_test(fork_ofATracedProcess_givesTheChildItsOwnCapture),
         cmocka_unit_test(end_withoutAnEvent_leavesNothing),
         cmocka_unit_test(start_withoutAFolder_turnsRecordingOff),
