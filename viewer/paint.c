@@ -6,9 +6,8 @@
 #include "escape.h"
 #include "plural.h"
 
-#define TICK_MIN_PX  90
-#define STEP_MIN_PX  14 /* steps thinner than that are not marked */
-#define STEP_NAME_PX 46
+#define TICK_MIN_PX 90
+#define STEP_MIN_PX 14 /* steps thinner than that are marked with their neighbours */
 
 /* ---- gutter ---- */
 
@@ -122,16 +121,55 @@ static void paint_ticks(const RsScene *s, RsPen *pen)
     }
 }
 
-static void paint_step(const RsScene *s, RsPen *pen, const RsStep *step)
+/* One step, or thin ones that are marked together. */
+typedef struct {
+    guint count;
+    gboolean thin;
+    guint32 first, last; /* numbers */
+    gdouble from_px, to_px;
+} StepMark;
+
+static gchar *dup_step_text(const StepMark *k, gboolean shorter)
+{
+    if (k->count > 1)
+        return g_strdup_printf(shorter ? "%u\u2013%u" : "steps %u\u2013%u", k->first, k->last);
+    return g_strdup_printf(shorter ? "%u" : "step %u", k->first);
+}
+
+/* The longest text that fits, if any; empties the mark. */
+static void paint_step_mark(const RsScene *s, RsPen *pen, StepMark *k)
+{
+    gdouble x = MAX(k->from_px, 0), end = MIN(k->to_px, s->axis.width_px);
+    if (k->count > 0 && end > x) {
+        gdouble gap = end - x > 2 ? 1 : 0;
+        rs_pen_fill(pen, RS_PAPER_HEAD, 1, x + RS_SCENE_GUTTER_PX, 24, end - x - gap, 14);
+        for (gint shorter = 0; shorter < 2 && end - x >= STEP_MIN_PX; shorter++) {
+            g_autofree gchar *text = dup_step_text(k, shorter);
+            if (rs_pen_measure(pen, RS_PEN_SMALL, text) > end - x - 6)
+                continue;
+            rs_pen_text(pen, RS_PEN_SMALL, RS_INK_SOFT, x + RS_SCENE_GUTTER_PX + 4, 31, -1, text);
+            break;
+        }
+    }
+    k->count = 0;
+}
+
+static void add_step(const RsScene *s, RsPen *pen, StepMark *k, const RsStep *step)
 {
     gdouble from = rs_axis_px(&s->axis, step->start_ns), to = rs_axis_px(&s->axis, step->end_ns);
-    if (to < 0 || from > s->axis.width_px || to - from < STEP_MIN_PX)
-        return;
-    gdouble x = MAX(from, 0), end = MIN(to, s->axis.width_px);
-    rs_pen_fill(pen, RS_PAPER_HEAD, 1, x + RS_SCENE_GUTTER_PX, 24, end - x - 1, 14);
-    g_autofree gchar *text =
-        g_strdup_printf(end - x < STEP_NAME_PX ? "%u" : "step %u", step->number);
-    rs_pen_text(pen, RS_PEN_SMALL, RS_INK_SOFT, x + RS_SCENE_GUTTER_PX + 4, 31, end - x - 6, text);
+    gboolean thin = to - from < STEP_MIN_PX;
+    if (!thin || !k->thin || from - k->to_px >= STEP_MIN_PX) {
+        k->to_px = MIN(k->to_px, from); /* some ranks begin a step while others end the last */
+        paint_step_mark(s, pen, k);
+    }
+    if (k->count == 0) {
+        k->thin = thin;
+        k->first = step->number;
+        k->from_px = from;
+    }
+    k->count++;
+    k->last = step->number;
+    k->to_px = to;
 }
 
 /* Steps follow each other: the first that may be in view is found by search. */
@@ -146,12 +184,14 @@ static void paint_steps(const RsScene *s, RsPen *pen)
         else
             high = middle;
     }
+    StepMark mark = {0};
     for (guint i = low; i < steps->len; i++) {
         const RsStep *step = &g_array_index(steps, RsStep, i);
         if ((gdouble)step->start_ns > rs_axis_to_ns(&s->axis))
             break;
-        paint_step(s, pen, step);
+        add_step(s, pen, &mark, step);
     }
+    paint_step_mark(s, pen, &mark);
 }
 
 static void paint_ruler(const RsScene *s, RsPen *pen)

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-WAIT, GREEN, PURPLE, LOST = "#E69F00", "#009E73", "#7B4FA3", "#C03A2B"
+WAIT, GREEN, PURPLE, LOST, STEPS = "#E69F00", "#009E73", "#7B4FA3", "#C03A2B", "#E9EDF2"
 ENV = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY")}
 
 
@@ -25,9 +25,9 @@ def picture(viewer, run, file, *options):
     return file.read_bytes()
 
 
-def colours(file):
-    """Colour to number of pixels, of the timeline."""
-    out = call("convert", file, "-crop", "760x700+176+74", "-format", "%c", "histogram:info:-").stdout
+def colours(file, part="760x700+176+74"):
+    """Colour to number of pixels, of the timeline or another part."""
+    out = call("convert", file, "-crop", part, "-format", "%c", "histogram:info:-").stdout
     found = {}
     for line in out.splitlines():
         count, rest = line.strip().split(":", 1)
@@ -47,11 +47,21 @@ def pictures(viewer, folder):
     assert part != everything
     picture(viewer, folder / "faults.sqlite", file, "--size", "640x480")
     assert call("identify", "-format", "%wx%h", file).stdout == "640x480"
+    picture(viewer, folder / "faults.sqlite", file, "--size", "300x300")
+    steps = colours(file, "120x10+176+60").get(STEPS, 0)
+    assert steps > 500, f"{steps} pixels: steps too thin to be told apart are no longer shown"
     picture(viewer, folder / "wide.sqlite", file)
     assert colours(file).get(PURPLE, 0) > 1000, "no device slices"
     picture(viewer, folder / "messy.sqlite", file, "--select", "evil")
     assert colours(file).get(LOST, 0) > 20, "the hole is not shown"
     picture(viewer, folder / "missing.sqlite", file, "--finding", "1")
+
+
+def help_has_its_letters(viewer):
+    """In a locale without any beyond ASCII, too."""
+    done = subprocess.run([viewer, "--help"], env={**ENV, "LC_ALL": "C"}, capture_output=True,
+                          encoding="utf-8", check=True)
+    assert "ringscope-viewer [OPTION\u2026] RUN" in done.stdout and "--help" in done.stdout, done
 
 
 def the_tool_hands_over(tool, folder):
@@ -110,6 +120,7 @@ def main(viewer, write_exports, tool):
         subprocess.run([write_exports, folder], check=True)
         pictures(viewer, folder)
         refusals(viewer, folder)
+        help_has_its_letters(viewer)
         the_tool_hands_over(tool, folder)
     finally:
         shutil.rmtree(folder)
