@@ -43,8 +43,10 @@ static gboolean parse_size(Options *o)
            o->height <= SIZE_MOST;
 }
 
+/* GLib would print its help in the locale's letters, and that may have no dots. */
 static gboolean parse(Options *o, int *argc, char ***argv, GError **error)
 {
+    gboolean help = FALSE;
     GOptionEntry entries[] = {
         {"screenshot", 0, 0, G_OPTION_ARG_FILENAME, &o->screenshot,
          "Write a picture instead of opening a window; needs no display", "FILE.png"},
@@ -56,6 +58,7 @@ static gboolean parse(Options *o, int *argc, char ***argv, GError **error)
          "Select the first slice in view whose name contains TEXT", "TEXT"},
         {"state-file", 0, 0, G_OPTION_ARG_FILENAME, &o->state_file,
          "Write what the window shows to a file after each change, for tests", "FILE"},
+        {"help", 'h', 0, G_OPTION_ARG_NONE, &help, "Show this", NULL},
         {G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &o->paths, NULL, "RUN..."},
         {0},
     };
@@ -65,7 +68,15 @@ static gboolean parse(Options *o, int *argc, char ***argv, GError **error)
     g_option_context_set_description(
         context, "Example: ringscope-viewer --screenshot run.png --from 0.5 --to 0.6 my-run");
     g_option_context_add_main_entries(context, entries, NULL);
-    return g_option_context_parse(context, argc, argv, error);
+    g_option_context_set_help_enabled(context, FALSE);
+    if (!g_option_context_parse(context, argc, argv, error))
+        return FALSE;
+    if (help) {
+        g_autofree gchar *text = g_option_context_get_help(context, TRUE, NULL);
+        fputs(text, stdout);
+        exit(fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_UNUSABLE);
+    }
+    return TRUE;
 }
 
 static int write_screenshot(const Options *o, const RsWanted *wanted)

@@ -81,23 +81,38 @@ void rs_window_select(RsViewer *w, guint32 event, gboolean reveal)
 
 void rs_window_show_help(RsViewer *w)
 {
-    static const gchar text[] =
-        "<b>Zoom</b>\tctrl + wheel, + and \u2212, w and s: about the pointer\n"
-        "<b>Pan</b>\tdrag, shift + wheel, a and d\n"
-        "<b>Scroll</b>\twheel, \u2191 and \u2193, page keys\n"
-        "<b>Show all</b>\t0 or Home\n"
-        "<b>Select</b>\tclick; \u2190 and \u2192 go on in its row; Esc lets go\n"
-        "<b>Fit selection</b>\tf\n"
-        "<b>Hosts, ranks</b>\tclick a name to open or close; c for all\n"
-        "<b>Tensor phases</b>\tt: thin rows or high ones with names\n"
-        "<b>Search</b>\tctrl + F; Enter or n: next; N: the one before\n"
-        "<b>Findings</b>\tclick one to see when and where; click again or . for each of its steps\n"
-        "<b>Close</b>\tctrl + Q";
-    GtkWidget *dialog = gtk_message_dialog_new(
-        GTK_WINDOW(w->window), GTK_DIALOG_MODAL | GTK_DIALOG_DESTROY_WITH_PARENT, GTK_MESSAGE_OTHER,
-        GTK_BUTTONS_CLOSE, "Keys and pointer");
+    static const gchar *const keys[][2] = {
+        {"Zoom", "ctrl + wheel, + and \u2212, w and s: about the pointer"},
+        {"Pan", "drag, shift + wheel, a and d"},
+        {"Scroll", "wheel, \u2191 and \u2193, page keys"},
+        {"Show all", "0 or Home"},
+        {"Select", "click; \u2190 and \u2192 go on in its row; Esc lets go"},
+        {"Fit selection", "f"},
+        {"Hosts, ranks", "click a name to open or close; c for all"},
+        {"Tensor phases", "t: thin rows or high ones with names"},
+        {"Search", "ctrl + F; Enter or n: next; N: the one before"},
+        {"Findings", "click one to see when and where; click again or . for each of its steps"},
+        {"Close", "ctrl + Q"},
+    };
+    GtkWidget *dialog = gtk_message_dialog_new(GTK_WINDOW(w->window),
+                                               GTK_DIALOG_MODAL | GTK_DIALOG_DESTROY_WITH_PARENT,
+                                               GTK_MESSAGE_OTHER, GTK_BUTTONS_CLOSE, NULL);
+    gtk_message_dialog_set_markup(GTK_MESSAGE_DIALOG(dialog), "<big><b>Keys and pointer</b></big>");
     gtk_window_set_title(GTK_WINDOW(dialog), "Keys and pointer");
-    gtk_message_dialog_format_secondary_markup(GTK_MESSAGE_DIALOG(dialog), "%s", text);
+    GtkWidget *grid = gtk_grid_new();
+    gtk_grid_set_column_spacing(GTK_GRID(grid), 16);
+    gtk_grid_set_row_spacing(GTK_GRID(grid), 4);
+    for (gint i = 0; i < (gint)G_N_ELEMENTS(keys); i++) {
+        g_autofree gchar *bold = g_markup_printf_escaped("<b>%s</b>", keys[i][0]);
+        GtkWidget *name = gtk_label_new(NULL), *what = gtk_label_new(keys[i][1]);
+        gtk_label_set_markup(GTK_LABEL(name), bold);
+        gtk_label_set_xalign(GTK_LABEL(name), 0);
+        gtk_label_set_xalign(GTK_LABEL(what), 0);
+        gtk_grid_attach(GTK_GRID(grid), name, 0, i, 1, 1);
+        gtk_grid_attach(GTK_GRID(grid), what, 1, i, 1, 1);
+    }
+    gtk_container_add(
+        GTK_CONTAINER(gtk_message_dialog_get_message_area(GTK_MESSAGE_DIALOG(dialog))), grid);
     g_signal_connect(dialog, "response", G_CALLBACK(gtk_widget_destroy), NULL);
     gtk_widget_show_all(dialog);
 }
