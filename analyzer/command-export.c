@@ -17,8 +17,10 @@ static gboolean parse_kinds(const gchar *text, guint *ret_kinds)
     static const gchar *const names[] = {"call", "device",  "range", "span",
                                          "mark", "counter", "lost",  "io"};
     *ret_kinds = 0;
-    g_auto(GStrv) words = g_strsplit(text ? text : "", ",", -1);
-    for (guint i = 0; text && words[i]; i++) {
+    if (!text)
+        return TRUE;
+    g_auto(GStrv) words = g_strsplit(text, ",", -1);
+    for (guint i = 0; words[i]; i++) {
         guint k = 0;
         while (k < G_N_ELEMENTS(names) && strcmp(names[k], words[i]) != 0)
             k++;
@@ -26,7 +28,7 @@ static gboolean parse_kinds(const gchar *text, guint *ret_kinds)
             return FALSE;
         *ret_kinds |= 1u << k;
     }
-    return TRUE;
+    return words[0] != NULL;
 }
 
 static int export_run(const Options *o, const RsExportFormat *format, guint kinds, int argc,
@@ -67,17 +69,20 @@ int rs_command_export(const RsCommand *self, int argc, char **argv)
     guint kinds;
     if (!rs_command_parse(self, entries, FALSE, &argc, &argv, &status))
         return status;
+    const RsExportFormat *format = rs_export_format_find(o.format ? o.format : "");
+    if (o.format && !format)
+        return rs_command_usage(self, "no format '%s': chrome, sqlite or csv", o.format);
     if (argc < 2)
         return rs_command_usage(self, "which run? Give a run folder, captures or an .sqlite file");
-    if (!o.format || !o.output)
-        return rs_command_usage(self, "--format and -o FILE are needed");
-    const RsExportFormat *format = rs_export_format_find(o.format);
     if (!format)
-        return rs_command_usage(self, "no format '%s': chrome, sqlite or csv", o.format);
+        return rs_command_usage(self, "which format? Give --format chrome, sqlite or csv");
+    if (!o.output || !*o.output)
+        return rs_command_usage(self, "where to? Give -o FILE");
     if (!parse_kinds(o.kinds, &kinds))
-        return rs_command_usage(self,
-                                "--kinds %s: call, device, range, span, mark, counter, lost "
-                                "or io, with commas",
-                                o.kinds);
+        return rs_command_usage(
+            self,
+            "--kinds %s: expected call, device, range, span, mark, counter, lost "
+            "or io, with commas",
+            o.kinds);
     return export_run(&o, format, kinds, argc, argv);
 }

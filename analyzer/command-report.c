@@ -84,11 +84,13 @@ int rs_command_report(const RsCommand *self, int argc, char **argv)
     int status;
     if (!rs_command_parse(self, entries, FALSE, &argc, &argv, &status))
         return status;
-    if (argc < 2)
-        return rs_command_usage(self, "which run? Give a run folder, captures or an .sqlite file");
     const RsReportFormat *format = rs_report_format_find(o.format ? o.format : "text");
     if (!format)
         return rs_command_usage(self, "no format '%s': text or json", o.format);
+    if (argc < 2)
+        return rs_command_usage(self, "which run? Give a run folder, captures or an .sqlite file");
+    if (o.fail_on && !*o.fail_on)
+        return rs_command_usage(self, "--fail-on: no kind of finding given; there are %s", kinds);
     g_auto(GStrv) fail_on = o.fail_on ? g_strsplit(o.fail_on, ",", -1) : NULL;
     const gchar *unknown = find_unknown(fail_on);
     if (unknown)

@@ -17,7 +17,8 @@ static GOptionContext *make_context(const RsCommand *self, const GOptionEntry *e
     static const GOptionEntry common[] = {
         {"quiet", 'q', 0, G_OPTION_ARG_NONE, &rs_command_quiet, "no progress, no notes", NULL},
         G_OPTION_ENTRY_NULL};
-    g_autofree gchar *what = g_strdup_printf("%s - %s", self->arguments, self->help);
+    g_autofree gchar *what =
+        g_strdup_printf("%s%s- %s", self->arguments, *self->arguments ? " " : "", self->help);
     GOptionContext *context = g_option_context_new(what);
     if (entries)
         g_option_context_add_main_entries(context, entries, NULL);

@@ -21,7 +21,7 @@ G_BEGIN_DECLS
 typedef struct RsCommand RsCommand;
 struct RsCommand {
     const gchar *name;
-    const gchar *arguments; /* "DIR [-o PREFIX]" */
+    const gchar *arguments; /* "DIR": what follows the options */
     const gchar *help;      /* one line */
     const gchar *example;   /* a command line and what it does */
     int (*run)(const RsCommand *self, int argc, char **argv);

@@ -15,7 +15,7 @@ static const RsCommand commands[] = {
      "  ringscope run -np 4 -H a:2,b:2 -- ./train   starts mpirun itself: other hosts are told, "
      "too\n"
      "  ringscope run -np 4 --mpirun \"mpiexec.mpich -bind-to core\" -- ./train   another mpirun, "
-     "with\n  options of its own",
+     "with\n  options of its own\n\n-np N, as mpirun has it, is -n N.",
      rs_command_run},
     {"merge", "DIR|CAPTURE", "captures to run.json and run.sqlite",
      "ringscope merge ringscope-train-1   writes ringscope-train-1/run.json and run.sqlite",
@@ -31,8 +31,7 @@ static const RsCommand commands[] = {
      "ringscope query run \"SELECT * FROM last_arrivals\"   who was last, and how long others "
      "waited",
      rs_command_query},
-    {"view", "RUN [options of the window]", "opens the window", "ringscope view ringscope-train-1",
-     rs_command_view},
+    {"view", "RUN...", "opens the window", "ringscope view ringscope-train-1", rs_command_view},
     {"clean", "", "frees the memory that killed processes left on this host",
      "ringscope clean   saves what it holds into their captures, and says what it left",
      rs_command_clean},
@@ -56,6 +55,8 @@ int rs_command_version(const RsCommand *self, int argc, char **argv)
     int status;
     if (!rs_command_parse(self, NULL, FALSE, &argc, &argv, &status))
         return status;
+    if (argc != 1)
+        return rs_command_usage(self, "takes no arguments");
     printf("ringscope %s (captures of format %d.%d)\n", RS_VERSION, RS_FORMAT_MAJOR,
            RS_FORMAT_MINOR);
     return 0;

@@ -28,11 +28,12 @@ static gboolean wants(const gchar *formats, const gchar *name)
 
 static gboolean check_formats(const gchar *formats, GError **error)
 {
-    g_auto(GStrv) words = g_strsplit(formats ? formats : "", ",", -1);
-    for (guint i = 0; words[i]; i++) {
-        if (g_str_equal(words[i], "chrome") || g_str_equal(words[i], "sqlite"))
+    g_auto(GStrv) words = g_strsplit(formats ? formats : "chrome,sqlite", ",", -1);
+    for (guint i = 0; i == 0 || words[i]; i++) {
+        const gchar *word = words[i] ? words[i] : "";
+        if (g_str_equal(word, "chrome") || g_str_equal(word, "sqlite"))
             continue;
-        g_set_error(error, RS_ERROR, RS_ERROR_USAGE, "no format '%s': chrome or sqlite", words[i]);
+        g_set_error(error, RS_ERROR, RS_ERROR_USAGE, "no format '%s': chrome or sqlite", word);
         return FALSE;
     }
     return TRUE;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run-files.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glib/gstdio.h>
@@ -58,24 +59,24 @@ static gboolean sniff(const gchar *path, Content *ret, GError **error)
     return TRUE;
 }
 
-static gboolean has_capture(const RsRunFiles *o, const gchar *path)
-{
-    for (guint i = 0; i < o->captures->len; i++)
-        if (g_str_equal(((const RsRunFile *)g_ptr_array_index(o->captures, i))->path, path))
-            return TRUE;
-    return FALSE;
-}
-
-/* Named twice, read once. */
+/* Named twice, by whatever path, read once. */
 static void add_capture(RsRunFiles *o, const gchar *path, gboolean named)
 {
-    if (named && has_capture(o, path))
-        return;
-    RsRunFile *f = g_new0(RsRunFile, 1);
     GStatBuf st;
+    gboolean there = g_stat(path, &st) == 0;
+    g_autofree gchar *key = there ? g_strdup_printf("%" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT,
+                                                    (guint64)st.st_dev, (guint64)st.st_ino)
+                                  : g_strdup(path);
+    RsRunFile *f = g_hash_table_lookup(o->seen, key);
+    if (f) {
+        f->named = f->named || named;
+        return;
+    }
+    f = g_new0(RsRunFile, 1);
+    g_hash_table_insert(o->seen, g_steal_pointer(&key), f);
     f->path = g_strdup(path);
     f->named = named;
-    f->bytes = g_stat(path, &st) == 0 ? (guint64)st.st_size : 0;
+    f->bytes = there ? (guint64)st.st_size : 0;
     g_ptr_array_add(o->captures, f);
 }
 
@@ -108,7 +109,8 @@ static gboolean add_file(RsRunFiles *o, const gchar *path, GError **error)
                     path);
         return FALSE;
     case CONTENT_EMPTY:
-        g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE, "%s: is empty", path);
+        g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE,
+                    "%s: is empty; name a run folder, captures (.rsc) or a .sqlite file", path);
         return FALSE;
     default:
         g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE,
@@ -127,17 +129,17 @@ static gint compare_names(gconstpointer a, gconstpointer c)
 /* Names in a folder, sorted; NULL where it can't be read. */
 static GPtrArray *list_folder(const gchar *path, GError **error)
 {
-    g_autoptr(GError) cause = NULL;
-    GDir *dir = g_dir_open(path, 0, &cause);
+    DIR *dir = opendir(path);
     if (!dir) {
-        g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE, "%s: %s", path, cause->message);
+        g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE, "%s: can't be listed: %s", path,
+                    g_strerror(errno));
         return NULL;
     }
     GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
-    const gchar *name;
-    while ((name = g_dir_read_name(dir)))
-        g_ptr_array_add(names, g_build_filename(path, name, NULL));
-    g_dir_close(dir);
+    for (const struct dirent *d; (d = readdir(dir));)
+        if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0)
+            g_ptr_array_add(names, g_build_filename(path, d->d_name, NULL));
+    closedir(dir);
     g_ptr_array_sort(names, compare_names);
     return names;
 }
@@ -191,6 +193,11 @@ static gboolean add_folder(RsRunFiles *o, const gchar *path, GError **error)
 static gboolean add_path(RsRunFiles *o, const gchar *path, GError **error)
 {
     GStatBuf st;
+    if (!*path) {
+        g_set_error(error, RS_ERROR, RS_ERROR_USAGE,
+                    "a run's name is empty: name a run folder, captures (.rsc) or a .sqlite file");
+        return FALSE;
+    }
     if (g_stat(path, &st) != 0) {
         g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE, "%s: %s", path,
                     errno == ENOENT ? "no such file or folder" : g_strerror(errno));
@@ -211,6 +218,7 @@ void rs_run_files_free(RsRunFiles *files)
     if (!files)
         return;
     g_ptr_array_unref(files->captures);
+    g_hash_table_unref(files->seen);
     g_free(files->sqlite);
     g_free(files);
 }
@@ -219,6 +227,7 @@ RsRunFiles *rs_run_files_find(const gchar *const *paths, GError **error)
 {
     g_autoptr(RsRunFiles) files = g_new0(RsRunFiles, 1);
     files->captures = g_ptr_array_new_with_free_func(free_file);
+    files->seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     if (!paths[0]) {
         g_set_error(error, RS_ERROR, RS_ERROR_USAGE,
                     "no run given: name a run folder, captures (.rsc) or a .sqlite file");

@@ -19,6 +19,7 @@ typedef struct {
     GPtrArray *captures; /* RsRunFile, by path within a folder */
     gchar *sqlite;       /* the one SQLite file, NULL none */
     gboolean from_folder;
+    GHashTable *seen; /* device and number of each capture to its RsRunFile */
 } RsRunFiles;
 
 /* The first bytes of a regular file, zeros behind its end; returns how many there were, or -1 and

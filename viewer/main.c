@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - ringscope-viewer: the timeline of a run, in a window or as a picture. */
+#include <locale.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -117,6 +118,7 @@ static int run(Options *o)
 int main(int argc, char **argv)
 {
     Options o = {.width = 1280, .height = 800};
+    setlocale(LC_CTYPE, "");
     signal(SIGXFSZ, SIG_IGN); /* a picture over the limit is an error that can be told */
     g_autoptr(GError) error = NULL;
     int status = parse(&o, &argc, &argv, &error)

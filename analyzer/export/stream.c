@@ -26,7 +26,13 @@ gchar *rs_export_dup_temporary(const gchar *path)
 
 static void set_error(GError **error, const gchar *path, int number)
 {
-    g_set_error(error, RS_ERROR, RS_ERROR_IO, "%s: can't be written: %s", path, g_strerror(number));
+    g_autofree gchar *folder = g_path_get_dirname(path);
+    if (number == ENOENT && !g_file_test(folder, G_FILE_TEST_EXISTS))
+        g_set_error(error, RS_ERROR, RS_ERROR_IO, "%s: can't be written: there is no folder %s",
+                    path, folder);
+    else
+        g_set_error(error, RS_ERROR, RS_ERROR_IO, "%s: can't be written: %s", path,
+                    g_strerror(number));
 }
 
 /* A device or a pipe would be gone with the rename, and a folder only refuses at the end. */

@@ -587,6 +587,21 @@ static void many_captures_left_out_are_a_line_for_each_reason(void **state)
     }
 }
 
+static void a_folder_named_twice_is_read_once(void **state)
+{
+    const gchar *folder = *state;
+    CwFile *f = begin(0, 1, "alpha");
+    cw_event(f, call(CW_ALLREDUCE, 1000, 1100, 10, 0));
+    cw_block(f, RS_BLOCK_EVENTS, 0, 0);
+    finish(f, *state, 0);
+    g_autofree gchar *slash = g_strconcat(folder, "/", NULL);
+    g_autofree gchar *file = g_build_filename(folder, "host-500.rsc", NULL);
+    const gchar *paths[] = {folder, slash, file, NULL};
+    g_autoptr(RsModel) m = rs_run_open(paths, NULL, NULL, NULL);
+    assert_int_equal(m->events.n, 1);
+    assert_int_equal(m->warnings->len, 0);
+}
+
 /* Two hosts of different boot: their own counters, monotonic clocks and drift. Truth: host beta's
  * monotonic clock = true time * (1 + 30 ppm) + 4e12. */
 static guint64 beta_ns(guint64 t)
@@ -725,6 +740,7 @@ int main(void)
         TEST(inputs_that_are_no_run_say_so),
         TEST(captures_of_another_run_are_left_out_by_name),
         TEST(many_captures_left_out_are_a_line_for_each_reason),
+        TEST(a_folder_named_twice_is_read_once),
         TEST(two_hosts_are_aligned_by_round_trips),
         TEST(two_hosts_are_aligned_by_collective_ends_without_round_trips),
         TEST(clocks_that_nothing_joins_are_not_trusted),

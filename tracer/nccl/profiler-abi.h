@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * profiler-abi.h - what NCCL hands a profiler plug-in, versions 1 to 6 (from the
- * public headers of its ext-profiler): only the events that are asked for. Layouts are those of 64-bit machines.
+ * public headers of its ext-profiler): only the events that are asked for. Layouts are those of
+ * 64-bit machines.
  */
 #ifndef RS_TRACER_NCCL_PROFILER_ABI_H
 #define RS_TRACER_NCCL_PROFILER_ABI_H

@@ -70,6 +70,8 @@ def the_tool_hands_over(tool, folder):
     done = call(tool, "view", "--screenshot", file, folder / "wide.sqlite")
     assert done.returncode == 0, done.stderr
     assert call("identify", "-format", "%wx%h", file).stdout == "1280x800"
+    told = call(tool, "view", "--help").stdout
+    assert "ringscope view [OPTION" in told and "--screenshot=FILE.png" in told, told
 
 
 def refused(expected, *words):

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import resource
+import shutil
 import signal
 import sqlite3
 import stat
@@ -196,6 +197,47 @@ def check_foreign(tool, folder):
     tool("query", text, "SELECT 1", status=2, says="notes.txt")
 
 
+def check_wrong_usage(tool, run, folder):
+    """Each says what is wrong and what to do; none is taken for something else in silence."""
+    for command in ("report", "export", "query", "merge", "view"):
+        tool(command, status=2)
+    for command in ("report", "export", "query", "merge", "run", "clean", "version"):
+        tool(command, "--nope", status=2, says=f"--nope (try: ringscope {command} --help)")
+        usage = tool(command, "--help").splitlines()[1]
+        assert usage.lower().count("[option") == 1 and usage.count("  ") == 1, usage
+    assert "-np N, as mpirun has it, is -n N" in tool("run", "--help")
+    tool("version", "x", status=2, says="takes no arguments")
+    tool("view", status=2, says="which run")
+    tool("report", "", status=2, says="name is empty: name a run folder")
+    tool("report", "--format", run, status=2, says="no format")
+    tool("report", run, "--fail-on", "", status=2, says="no kind of finding given; there are ")
+    csv_to = ("export", run, "--format", "csv", "-o")
+    tool("export", run, "-o", folder / "x", status=2, says="which format? Give --format chrome,")
+    tool(*csv_to, "", status=2, says="Give -o FILE")
+    tool(*csv_to, folder / "x", "--kinds", "", status=2, says="--kinds : expected call, device,")
+    tool(*csv_to, folder / "no" / "x", status=2, says=f"there is no folder {folder}/no")
+    (folder / "nothing").touch()
+    tool("report", folder / "nothing", status=2, says="is empty; name a run folder")
+    (folder / "none.rsc").touch()
+    tool("merge", folder / "none.rsc", "-f", "", status=2, says="no format '': chrome or sqlite")
+    tool("merge", folder / "none.rsc", "-f", "sqlite,", status=2, says="no format ''")
+
+
+def check_closed_folder(tool_path, folder):
+    """A folder that may not be listed is named once."""
+    open_to_all, closed = folder / "open", folder / "open" / "closed"
+    closed.mkdir(parents=True)
+    shutil.copy(tool_path, open_to_all / "ringscope")
+    for place, mode in ((folder, 0o755), (open_to_all, 0o755), (closed, 0)):
+        place.chmod(mode)
+    nobody = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+    p = subprocess.run([open_to_all / "ringscope", "report", closed], stderr=subprocess.PIPE,
+                       text=True, **nobody)
+    closed.chmod(0o755)
+    assert (p.returncode, p.stderr) == (
+        2, f"ringscope: {closed}: can't be listed: Permission denied\n"), p.stderr
+
+
 def main(writer, tool_path):
     tool = Tool(tool_path)
     with tempfile.TemporaryDirectory() as name:
@@ -207,6 +249,8 @@ def main(writer, tool_path):
         check_query(tool, run, folder)
         check_foreign(tool, folder)
         check_what_is_no_file(tool, run, folder)
+        check_wrong_usage(tool, run, folder)
+        check_closed_folder(tool_path, folder)
         check_no_room(tool, run, folder)
         check_interrupted(tool, run, folder)
 
