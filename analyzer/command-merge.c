@@ -19,6 +19,9 @@ int rs_command_merge(const RsCommand *self, int argc, char **argv)
         return status;
     if (argc != 2)
         return rs_command_usage(self, "name one run folder, or one capture");
+    if (prefix && (!*prefix || g_str_has_suffix(prefix, "/")))
+        return rs_command_usage(self, "-o %s: names no file; .json and .sqlite are added to it",
+                                prefix);
     const RsMerge what = {argv[1], prefix, formats, rs_command_progress, NULL};
     g_autoptr(GError) error = NULL;
     g_auto(GStrv) written = NULL;

@@ -70,6 +70,25 @@ static const RsCommand *find_command(const char *name)
     return NULL;
 }
 
+static int refuse_command(const char *name)
+{
+    fprintf(stderr, "ringscope: no command '%s' (try: ringscope --help)\n", name);
+    return RS_EXIT_FAILED;
+}
+
+/* `ringscope help report` is `ringscope report --help`. */
+static int help_with(const char *name)
+{
+    const RsCommand *c = name ? find_command(name) : NULL;
+    char *argv[] = {(char *)name, (char *)"--help", NULL};
+    if (c)
+        return c->run(c, 2, argv);
+    if (name)
+        return refuse_command(name);
+    print_help(stdout);
+    return 0;
+}
+
 static void clean_up_and_die(int sig)
 {
     rs_export_abandon();
@@ -103,15 +122,11 @@ int main(int argc, char **argv)
         return RS_EXIT_FAILED;
     }
     const char *name = argv[1];
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
-        print_help(stdout);
-        return check_output(0);
-    }
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
+        return check_output(help_with(argv[2]));
     const RsCommand *c = find_command(strcmp(name, "--version") == 0 ? "version" : name);
-    if (!c) {
-        fprintf(stderr, "ringscope: no command '%s' (try: ringscope --help)\n", name);
-        return RS_EXIT_FAILED;
-    }
+    if (!c)
+        return refuse_command(name);
     signal(SIGXFSZ, SIG_IGN); /* a file over its limit is an error that can be told */
     catch_interrupts();
     return check_output(c->run(c, argc - 1, argv + 1));

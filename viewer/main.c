@@ -103,6 +103,8 @@ static int run(Options *o)
     if (!parse_size(o))
         return fail("--size %s: expected WIDTHxHEIGHT, such as 1280x800, each from %d to %d",
                     o->size, SIZE_LEAST, SIZE_MOST);
+    if (o->screenshot && !*o->screenshot)
+        return fail("--screenshot: no file given, such as run.png");
     if (!rs_wanted_check(&wanted, &error))
         return fail("%s", error->message);
     if (o->screenshot)

@@ -95,6 +95,7 @@ def refusals(viewer, folder):
     refused("size", *shot, "--size", "12", run)
     refused("size", *shot, "--size", "1280x", run)
     refused("size", *shot, "--size", "9999999x800", run)
+    refused("--screenshot: no file given", viewer, "--screenshot", "", run)
     refused("--from", *shot, "--from", 2, "--to", 1, run)
     refused("wrong usage", *shot, "--no-such-option", run)
     refused("nofolder", viewer, "--screenshot", folder / "nofolder" / "x.png", run)

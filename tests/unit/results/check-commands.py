@@ -219,6 +219,10 @@ def check_wrong_usage(tool, run, folder):
     (folder / "nothing").touch()
     tool("report", folder / "nothing", status=2, says="is empty; name a run folder")
     (folder / "none.rsc").touch()
+    for prefix in ("", f"{folder}/"):
+        tool("merge", folder / "none.rsc", "-o", prefix, status=2, says=f"-o {prefix}: names no file")
+    assert tool("help", "report") == tool("report", "--help")
+    tool("help", "nope", status=2, says="no command 'nope'")
     tool("merge", folder / "none.rsc", "-f", "", status=2, says="no format '': chrome or sqlite")
     tool("merge", folder / "none.rsc", "-f", "sqlite,", status=2, says="no format ''")
 
