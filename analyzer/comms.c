@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* comms.c - who is in a communicator: world ranks and processes become RsRank indices. */
+#include "key-hash.h"
 #include "model-internal.h"
 
 /* Entries of all member lists together: what damaged captures claim may cost no more. */
@@ -76,7 +77,7 @@ static void resolve(RsBuilder *b, guint32 comm, const guint32 *by_world, guint32
 
 void rs_comms_resolve(RsBuilder *b)
 {
-    b->comm_rank_of = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    b->comm_rank_of = g_hash_table_new_full(rs_key_hash, g_int64_equal, g_free, NULL);
     g_autofree guint32 *by_world = ranks_by_world_rank(b);
     guint32 room = MEMBERS_MAX;
     for (guint i = 0; i < b->model->comms->len; i++)

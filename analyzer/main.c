@@ -96,10 +96,11 @@ static void clean_up_and_die(int sig)
     raise(sig);
 }
 
-/* Ctrl-C leaves no half of a file behind. What was ignored when we began stays ignored. */
+/* Ctrl-C leaves no half of a file behind, nor does the alarm that a traced program's end sets. What
+ * was ignored when we began stays ignored. */
 static void catch_interrupts(void)
 {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGALRM};
     for (gsize i = 0; i < G_N_ELEMENTS(signals); i++)
         if (signal(signals[i], clean_up_and_die) == SIG_IGN)
             signal(signals[i], SIG_IGN);

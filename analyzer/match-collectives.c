@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* match-collectives.c - one RsInstance for each (communicator, sequence number on it). */
 #include "coll-names.h"
+#include "key-hash.h"
 #include "model-internal.h"
 #include "plural.h"
 
@@ -222,7 +223,7 @@ static guint size_class(guint64 bytes)
 /* Instances still stand by (communicator, sequence): the first of a kind is its warm-up. */
 static void mark_warmups(RsModel *m)
 {
-    g_autoptr(GHashTable) seen = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    g_autoptr(GHashTable) seen = g_hash_table_new_full(rs_key_hash, g_int64_equal, g_free, NULL);
     for (guint i = 0; i < m->instances->len; i++) {
         RsInstance *inst = &g_array_index(m->instances, RsInstance, i);
         const RsSig *s = &g_array_index(m->sigs, RsSig, inst->sig);

@@ -6,6 +6,7 @@
  * receive that was posted and turned out to be of that key. A receive from "any" gets its key from
  * its status; one that never told stays out.
  */
+#include "key-hash.h"
 #include "model-internal.h"
 #include "plural.h"
 
@@ -49,7 +50,7 @@ static const RsExtra *find_extra(const GHashTable *extras, guint32 event, RsExtr
 
 static GHashTable *index_extras(const RsBuilder *b)
 {
-    GHashTable *h = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    GHashTable *h = g_hash_table_new_full(rs_key_hash, g_int64_equal, g_free, NULL);
     for (guint i = 0; i < b->extras->len; i++) {
         RsExtra *x = &g_array_index(b->extras, RsExtra, i);
         if (x->kind != RS_EXTRA_STATUS && x->kind != RS_EXTRA_SECOND)

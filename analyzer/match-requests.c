@@ -7,6 +7,7 @@
  * taken in order of their ends, and a completion finishes the latest start of that value still
  * open: an old one that was freed unseen never takes the place of a new one.
  */
+#include "key-hash.h"
 #include "model-internal.h"
 
 typedef struct {
@@ -53,7 +54,7 @@ static void link_process(RsBuilder *b, GArray *steps)
 {
     g_array_sort(steps, compare_steps);
     g_autoptr(GHashTable) open =
-        g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, free_stack);
+        g_hash_table_new_full(rs_key_hash, g_int64_equal, g_free, free_stack);
     for (guint i = 0; i < steps->len; i++) {
         const Step *s = &g_array_index(steps, Step, i);
         RsExtra *x = &g_array_index(b->extras, RsExtra, s->extra);

@@ -20,6 +20,10 @@
 #define LARGEST ((off_t)256 << 20)
 #define STACK   ((size_t)64 << 10)
 
+/* How long the program's end may wait: far longer than the tool takes. */
+#define LEAST_SECONDS    20u
+#define BYTES_PER_SECOND ((off_t)1 << 20)
+
 static bool find_tool(char *ret, size_t size)
 {
     static const char *const places[] = {"", "../analyzer/", "../bin/", "../../bin/",
@@ -56,14 +60,19 @@ struct job {
     const char *const *argv;
     char *const *envp;
     char *stack; /* of the tool until it execs */
+    unsigned seconds;
+    int status; /* of the tool, as wait tells it */
 };
 
 /* Shares the parent's memory until it execs; the parent waits. Calls nothing that is wrapped, or
- * where a thread can be cancelled. */
+ * where a thread can be cancelled. The alarm goes on in the tool, whose end it is. */
 static int become_tool(void *data)
 {
     const struct job *job = data;
+    const struct sigaction by_default = {.sa_handler = SIG_DFL};
     sigset_t none;
+    sigaction(SIGALRM, &by_default, NULL); /* these are the child's own, unlike the memory */
+    alarm(job->seconds);
     int null = (int)syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR, 0);
     for (int fd = 0; null >= 0 && fd < 3; fd++)
         dup2(null, fd);
@@ -82,20 +91,21 @@ static int wait_for_tool(void *data)
     struct job *job = data;
     int pid = clone(become_tool, job->stack, CLONE_VM | CLONE_VFORK | SIGCHLD, job);
     if (pid > 0)
-        syscall(SYS_wait4, pid, NULL, __WALL, NULL);
+        syscall(SYS_wait4, pid, &job->status, __WALL, NULL);
     syscall(SYS_exit, 0);
     return 0;
 }
 
-/* Both children run with all signals blocked: a handler of the program must not run in them. */
-static void run_tool(const char *const argv[], char *const envp[])
+/* Both children run with all signals blocked: a handler of the program must not run in them.
+ * false: it took too long. */
+static bool run_tool(const char *const argv[], char *const envp[], unsigned seconds)
 {
     sigset_t all, before;
     char *stacks =
         mmap(NULL, 2 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (stacks == MAP_FAILED)
-        return;
-    struct job job = {argv, envp, stacks + STACK};
+        return true;
+    struct job job = {argv, envp, stacks + STACK, seconds, 0};
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pid_t pid = clone(wait_for_tool, stacks + 2 * STACK, CLONE_VM, &job);
@@ -104,6 +114,7 @@ static void run_tool(const char *const argv[], char *const envp[])
     while (pid > 0 && syscall(SYS_wait4, pid, NULL, __WALL, NULL) != pid && kill(pid, 0) == 0)
         ;
     munmap(stacks, 2 * STACK);
+    return !WIFSIGNALED(job.status) || WTERMSIG(job.status) != SIGALRM;
 }
 
 void rs_export_capture(const char *capture)
@@ -122,6 +133,8 @@ void rs_export_capture(const char *capture)
     char **clean = clean_environment(&bytes);
     if (!clean)
         return;
-    run_tool(argv, clean);
+    unsigned seconds = LEAST_SECONDS + (unsigned)(st.st_size / BYTES_PER_SECOND);
+    if (!run_tool(argv, clean, seconds))
+        rs_say("%s: not converted within %u s; `ringscope merge` can do it", capture, seconds);
     munmap(clean, bytes);
 }

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include "key-hash.h"
 #include "synthetic-run.h"
 
 static void synthetic_run_has_every_collective_on_all_ranks(void **state)
@@ -206,6 +207,22 @@ static void communicator_of_two_sizes_has_no_more_members_than_the_first(void **
     assert_true(g_array_index(m->instances, RsInstance, 3).complete);
 }
 
+/* Else tables of them are lists: a run of 100,000 communicators would take minutes. */
+static void hash_of_packed_keys_knows_both_halves(void **state)
+{
+    guint places[2] = {0, 0};
+    gboolean seen[2][4096] = {{FALSE}};
+    for (guint64 i = 0; i < 4096; i++) {
+        guint64 keys[2] = {i, i << 32};
+        for (guint k = 0; k < 2; k++) {
+            gboolean *place = &seen[k][rs_key_hash(&keys[k]) % 4096];
+            places[k] += !*place;
+            *place = TRUE;
+        }
+    }
+    assert_true(places[0] > 2048 && places[1] > 2048);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -219,6 +236,7 @@ int main(void)
         cmocka_unit_test(events_of_a_track_hold_the_longer_first),
         cmocka_unit_test(processes_of_one_rank_become_its_tracks),
         cmocka_unit_test(ranks_alone_in_their_worlds_hint_at_the_wrong_mpirun),
+        cmocka_unit_test(hash_of_packed_keys_knows_both_halves),
         cmocka_unit_test(communicator_of_two_sizes_has_no_more_members_than_the_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

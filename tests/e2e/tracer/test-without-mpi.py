@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ways of a program without MPI: python3 test-without-mpi.py ways|shm BUILD_ROOT PROGRAM
+"""Ways of a program without MPI: python3 test-without-mpi.py ways|shm|export BUILD_ROOT PROGRAM
 
 Runs without-mpi.c in each of its ways without and with the tracer: output, error output and exit
 status must be the same, the captures must hold every call of each process, and after a merge nothing
-may be left on /dev/shm. `shm`: where there is no /dev/shm, or it can't be written (needs root).
+may be left on /dev/shm. `shm`: where there is no /dev/shm, or it can't be written (needs root). `export`: the tool that
+converts the capture at the end never ends.
 """
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -123,11 +125,29 @@ def check_without_shm(build, program, work):
         print("ok /dev/shm", name, flush=True)
 
 
+def check_export_without_end(build, program, work):
+    """A tool beside the library that would hold the program's end up for ever."""
+    library = shutil.copy(f"{build}/tracer/libringscope.so", work)
+    tool_path = pathlib.Path(work, "ringscope")
+    tool_path.write_text("#!/bin/sh\nexec sleep 600\n")
+    tool_path.chmod(0o700)
+    status, out, err = run([program, "plain"], work,
+                           {"LD_PRELOAD": library, "RINGSCOPE_DIR": "slow"})
+    assert (status, out) == (0, "at the end of plain\n"), (status, out)
+    assert "ringscope: " in err and "`ringscope merge`" in err, err
+    capture, = pathlib.Path(work, "slow").glob("*.rsc")
+    assert calls(build, capture) == 20 and not rings(capture)
+    print("ok export", flush=True)
+
+
 def main(which, build, program):
     build, program = os.path.abspath(build), os.path.abspath(program)
     with tempfile.TemporaryDirectory() as work:
         if which == "shm":
             check_without_shm(build, program, work)
+            return
+        if which == "export":
+            check_export_without_end(build, program, work)
             return
         check_ways(build, program, work)
         check_thread_exit(build, program, work)
