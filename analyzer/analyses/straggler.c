@@ -205,8 +205,9 @@ static void sum_costs(const RsModel *m, Stream *s)
     guint n = m->ranks->len;
     g_autofree gint64 *first = g_new0(gint64, n + 1);
     g_autofree guint *steps = g_new0(guint, n + 1);
+    g_autofree guint32 *last_step = g_new(guint32, n + 1); /* that the rank was counted for */
     s->cost_ns = g_new0(gint64, n + 1);
-    guint32 last_step = RS_NONE;
+    memset(last_step, 0xff, n * sizeof *last_step);
     for (guint i = 0; i < s->chains->len; i++) {
         const RsGathering *c = &g_array_index(s->chains, RsGathering, i);
         if (c->culprit == RS_NONE)
@@ -216,8 +217,8 @@ static void sum_costs(const RsModel *m, Stream *s)
             continue;
         }
         s->cost_ns[c->culprit] += c->own_ns;
-        steps[c->culprit] += c->step != last_step;
-        last_step = c->step;
+        steps[c->culprit] += c->step != last_step[c->culprit];
+        last_step[c->culprit] = c->step;
     }
     for (guint r = 0; r < n; r++)
         if (steps[r])

@@ -349,6 +349,30 @@ static void balanced_ranks_that_hold_each_other_up_are_not_named(void **state)
     }
 }
 
+/* Rank 2 is 200 us late in each step, and 5 ms in the first: that counts as an ordinary one, also
+ * where rank 1 is late for another collective of every second step. */
+static void first_step_costs_a_typical_one_of_the_rank(void **state)
+{
+    Scene s;
+    scene_init(&s, 4, 1);
+    gdouble now = 1;
+    for (guint i = 0; i < 20; i++) {
+        gdouble early = now + 100 + (i % 2 ? 50 : 0), late = early + 100 + (i ? 200 : 5000);
+        for (guint r = 0; r < 4; r++) {
+            scene_collective(&s, r, RS_COLL_ALLREDUCE, 2 * i, 512, 0, r == 1 ? early : now + 100,
+                             early + 10);
+            scene_collective(&s, r, RS_COLL_ALLREDUCE, 2 * i + 1, 512, 0,
+                             r == 2 ? late : early + 100, late + 10);
+            scene_range(&s, r, "step", 0, now, late + 11);
+        }
+        now = late + 12;
+    }
+    g_autoptr(RsModel) m = scene_finish(&s);
+    g_autoptr(RsResults) r = rs_analyze(m, NULL);
+    const RsFinding *f = assert_only(r, 2);
+    assert_float_equal(f->cost_s, 20 * 200e-6, 1e-6);
+}
+
 static void missing_rank_forbids_to_say_that_nobody_is_late(void **state)
 {
     RsSyntheticRun spec = rs_synthetic_healthy;
@@ -455,6 +479,7 @@ int main(void)
         cmocka_unit_test(late_rank_is_named_where_most_others_are_held_up_by_it),
         cmocka_unit_test(late_receiver_is_named_not_the_sender_it_held_up),
         cmocka_unit_test(balanced_ranks_that_hold_each_other_up_are_not_named),
+        cmocka_unit_test(first_step_costs_a_typical_one_of_the_rank),
         cmocka_unit_test(missing_rank_forbids_to_say_that_nobody_is_late),
         cmocka_unit_test(clock_uncertainty_takes_confidence),
         cmocka_unit_test(results_are_the_same_however_the_run_is_cut),
