@@ -29,6 +29,9 @@ enum rs_op_class {
     RS_CLASS_COMM,       /* makes or frees a communicator */
     RS_CLASS_GROUP,      /* ncclGroupStart, ncclGroupEnd */
     RS_CLASS_ENV,        /* init, finalize, abort */
+    RS_CLASS_RMA,        /* one-sided: peer is the target */
+    RS_CLASS_SYNC,       /* waits for others, of whom nobody is told: locks, flushes, epochs */
+    RS_CLASS_FILE,       /* file I/O by the library */
     RS_CLASS_COUNT,
 };
 

@@ -20,7 +20,7 @@
 
 #define RS_BLOCK_MAGIC 0x42435352u /* "RSCB" in file order */
 #define RS_FORMAT_MAJOR 1
-#define RS_FORMAT_MINOR 0
+#define RS_FORMAT_MINOR 1
 #define RS_BLOCK_PAYLOAD_MAX (1u << 24)
 
 enum rs_block_kind {
@@ -124,10 +124,11 @@ struct rs_counter_event {
 
 enum rs_ext_kind {
     RS_EXT_REQUEST = 0xff01, /* struct rs_ext_request: a nonblocking start */
-    RS_EXT_STATUS = 0xff02,  /* struct rs_ext_status: what a receive or probe really got */
+    RS_EXT_STATUS = 0xff02,  /* struct rs_ext_status: what a receive, probe or file access got */
     RS_EXT_DONE = 0xff03,    /* struct rs_ext_done: requests that a completion call finished */
     RS_EXT_SECOND = 0xff04,  /* struct rs_ext_second: the receive side of Sendrecv, Allgather, ... */
     RS_EXT_STREAM = 0xff05,  /* struct rs_ext_stream: NCCL call */
+    RS_EXT_PLACE = 0xff06,   /* struct rs_ext_place: where in a window or file */
 };
 
 struct rs_ext_request {
@@ -139,10 +140,10 @@ struct rs_ext_request {
 
 struct rs_ext_status {
     uint16_t op, spare16;
-    int32_t source;   /* rank in the event's communicator; -1 null */
+    int32_t source;   /* rank in the event's communicator; -1 null; -3 file */
     int32_t tag;
     uint32_t spare32;
-    uint64_t bytes;   /* received, UINT64_MAX unknown */
+    uint64_t bytes;   /* received, read or written, UINT64_MAX unknown */
     uint64_t spare[3];
 };
 
@@ -176,6 +177,14 @@ struct rs_ext_stream {
     uint64_t spare[2];
 };
 
+struct rs_ext_place {
+    uint16_t op, spare16;
+    uint32_t dtype;    /* window: of the target's side; 0 file */
+    int64_t offset;    /* window: displacement in its own units; file: offset in etypes */
+    uint64_t count;    /* window: elements at the target */
+    uint64_t spare[3];
+};
+
 /* Definitions. `bytes` counts the whole record with its tail, a multiple of 8. */
 enum rs_def_kind {
     RS_DEF_STRING = 1, /* tail: the text, not terminated, text_bytes long */
@@ -194,7 +203,9 @@ struct rs_def {
     uint32_t text_bytes; /* STRING */
 };
 
-enum rs_comm_api { RS_COMM_MPI = 1, RS_COMM_NCCL = 2, RS_COMM_GLOO = 3 };
+/* A window or a file is a communicator too: ranks, and a number for each collective on it. */
+enum rs_comm_api { RS_COMM_MPI = 1, RS_COMM_NCCL = 2, RS_COMM_GLOO = 3, RS_COMM_MPI_WINDOW = 4,
+                   RS_COMM_MPI_FILE = 5 };
 
 struct rs_def_comm {
     struct rs_def def;
@@ -291,6 +302,7 @@ static_assert(sizeof(struct rs_ext_status) == 48, "status");
 static_assert(sizeof(struct rs_ext_done) == 48, "done");
 static_assert(sizeof(struct rs_ext_second) == 48, "second");
 static_assert(sizeof(struct rs_ext_stream) == 48, "stream");
+static_assert(sizeof(struct rs_ext_place) == 48, "place");
 static_assert(sizeof(struct rs_def) == 16, "def");
 static_assert(sizeof(struct rs_def_comm) == 72, "comm");
 static_assert(sizeof(struct rs_def_type) == 32, "type");

@@ -83,7 +83,7 @@ CREATE TABLE communicators (
     id INTEGER PRIMARY KEY,
     identity INTEGER NOT NULL,             -- 64 bits, equal on all members
     parent INTEGER NOT NULL,               -- identity of the parent, 0 none
-    api INTEGER NOT NULL,                  -- 1 MPI, 2 NCCL, 3 Gloo (enum rs_comm_api)
+    api INTEGER NOT NULL,                  -- 1 MPI, 2 NCCL, 3 Gloo, 4 MPI window, 5 MPI file (enum rs_comm_api)
     size INTEGER NOT NULL,
     members INTEGER NOT NULL,              -- rows in communicator_members that there could be
     name_id INTEGER NOT NULL REFERENCES strings

@@ -31,6 +31,8 @@
 #define RS_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define RS_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define RS_HIDDEN      __attribute__((visibility("hidden")))
+/* On every recorded call's way: with hundreds of wrappers the compiler would call them. */
+#define RS_INLINE static inline __attribute__((always_inline))
 
 /* A communicator as this process knows it. Lives as long as the process. */
 struct rs_comm {
@@ -135,7 +137,7 @@ struct rs_core {
 extern const struct rs_core *rs_core RS_HIDDEN;
 extern __thread struct rs_thread *rs_self RS_HIDDEN __attribute__((tls_model("initial-exec")));
 
-static inline uint64_t rs_tick(void)
+RS_INLINE uint64_t rs_tick(void)
 {
 #if defined(__x86_64__)
     if (RS_LIKELY(rs_core->use_tsc))
@@ -154,7 +156,7 @@ static inline uint64_t rs_tick(void)
 
 /* The thread's state if a call made now is to be recorded: recording is on, and this is the
  * outermost recorded call. Else NULL: just make the real call. */
-static inline struct rs_thread *rs_thread_if_recording(void)
+RS_INLINE struct rs_thread *rs_thread_if_recording(void)
 {
     struct rs_thread *t = rs_self;
     if (RS_UNLIKELY(!t)) {
@@ -168,15 +170,15 @@ static inline struct rs_thread *rs_thread_if_recording(void)
 }
 
 /* Slot `i` of the record being written, valid after rs_room(t, n) with i < n. */
-static inline void *rs_slot(struct rs_thread *t, unsigned i)
+RS_INLINE void *rs_slot(struct rs_thread *t, unsigned i)
 {
     return &t->slots[(t->head + i) & t->mask];
 }
-static inline bool rs_room(struct rs_thread *t, unsigned n)
+RS_INLINE bool rs_room(struct rs_thread *t, unsigned n)
 {
     return RS_LIKELY(t->head + n <= t->limit) || rs_core->make_room(t, n);
 }
-static inline void rs_commit(struct rs_thread *t, unsigned n)
+RS_INLINE void rs_commit(struct rs_thread *t, unsigned n)
 {
     t->head += n;
     __atomic_store_n(&t->ring->head, t->head, __ATOMIC_RELEASE);
@@ -184,8 +186,8 @@ static inline void rs_commit(struct rs_thread *t, unsigned n)
 }
 
 /* Enter: what the thread is in, for `status` and for the capture of a killed process. */
-static inline uint64_t rs_call_enter(struct rs_thread *t, uint16_t op, uint32_t comm, uint32_t seq,
-                                     int32_t peer, uint64_t count, uint32_t dtype)
+RS_INLINE uint64_t rs_call_enter(struct rs_thread *t, uint16_t op, uint32_t comm, uint32_t seq,
+                                 int32_t peer, uint64_t count, uint32_t dtype)
 {
     struct rs_open *o = &t->ring->open;
     t->depth++;
@@ -201,7 +203,7 @@ static inline uint64_t rs_call_enter(struct rs_thread *t, uint16_t op, uint32_t 
 }
 /* Leave: returns the end tick; the caller then writes the record with rs_room, rs_slot, rs_commit.
  */
-static inline uint64_t rs_call_leave(struct rs_thread *t)
+RS_INLINE uint64_t rs_call_leave(struct rs_thread *t)
 {
     uint64_t now = rs_tick();
     __atomic_store_n(&t->ring->open.op, 0, __ATOMIC_RELEASE);
@@ -209,7 +211,7 @@ static inline uint64_t rs_call_leave(struct rs_thread *t)
     return now;
 }
 
-static inline unsigned rs_cache_index(uint64_t handle)
+RS_INLINE unsigned rs_cache_index(uint64_t handle)
 {
     return (unsigned)((handle >> 4) ^ handle ^ (handle >> 10)) & (RS_CACHE - 1);
 }

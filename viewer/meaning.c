@@ -26,7 +26,11 @@ static RsMeaning meaning_of_call(const RsSig *sig)
     case RS_CLASS_SENDRECV:
     case RS_CLASS_PROBE:
     case RS_CLASS_COMPLETE:
+    case RS_CLASS_RMA:
+    case RS_CLASS_SYNC:
         return RS_MEANS_MESSAGE;
+    case RS_CLASS_FILE:
+        return RS_MEANS_IO;
     default:
         return RS_MEANS_CALL;
     }

@@ -105,7 +105,8 @@ static gboolean names_a_wait(const gchar *name)
 static gboolean communicates(const RsSig *s)
 {
     return s->kind == RS_KIND_CALL && s->api != RS_API_NCCL && s->api != RS_API_CUDA &&
-           s->klass != RS_CLASS_ENV && s->klass != RS_CLASS_OTHER && s->klass != RS_CLASS_GROUP;
+           s->klass != RS_CLASS_ENV && s->klass != RS_CLASS_OTHER && s->klass != RS_CLASS_GROUP &&
+           s->klass != RS_CLASS_FILE;
 }
 
 static gboolean opens_or_closes(const RsSig *s)
@@ -120,6 +121,9 @@ static void paint_call(Painter *p, guint32 rank, gboolean main, const RsSig *s, 
     if (opens_or_closes(s)) {
         if (main)
             paint(p, rank, ON_ENV, from, to);
+    } else if (s->kind == RS_KIND_CALL && s->klass == RS_CLASS_FILE) {
+        if (main)
+            paint(p, rank, ON_IO, from, to);
     } else if (communicates(s)) {
         paint(p, rank, main ? ON_CALL : ON_BEHIND, from, to);
     } else if (main && s->api == RS_API_CUDA && s->klass == RS_CLASS_COMPLETE) {

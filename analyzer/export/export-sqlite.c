@@ -114,9 +114,10 @@ static void fill_enums(Db *d)
     static const gchar *const kinds[] = {"call", "device",  "range", "span",
                                          "mark", "counter", "lost",  "io"};
     static const gchar *const classes[RS_CLASS_COUNT] = {
-        "other",        "collective", "collective start", "send",  "send start",
-        "recv",         "recv start", "sendrecv",         "probe", "complete",
-        "communicator", "group",      "environment"};
+        "other",       "collective", "collective start", "send",
+        "send start",  "recv",       "recv start",       "sendrecv",
+        "probe",       "complete",   "communicator",     "group",
+        "environment", "one-sided",  "synchronisation",  "file"};
     static const gchar *const apis[RS_API_COUNT] = {"none", "MPI",  "NCCL", "NVTX",
                                                     "CUDA", "Gloo", "I/O"};
     fill_enum(d, "enum_kind", kinds, G_N_ELEMENTS(kinds));

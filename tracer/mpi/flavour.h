@@ -22,6 +22,10 @@
 #define rs_mpi_handle(h)  ((uint64_t)(uint32_t)(h))
 #endif
 
+/* Windows and files share the table of communicators: bits that no handle of those has. */
+#define rs_mpi_win_handle(h)  (rs_mpi_handle(h) | 1ull << 62)
+#define rs_mpi_file_handle(h) ((uint64_t)(uintptr_t)(h) | 1ull << 63)
+
 /* The functions that the back end calls itself, as PMPI_X of the library found. */
 #define RS_MPI_REAL(X)                                                                             \
     X(Cancel)                                                                                      \

@@ -20,6 +20,11 @@ static struct rs_comm *define(MPI_Comm comm, uint64_t identity, uint64_t parent,
                                              m->own, m->size, m->ranks, -1, name);
     if (c && m->inter)
         c->api |= RS_MPI_INTER | (m->local_first ? RS_MPI_LOCAL_FIRST : 0);
+    /* Processes that were spawned or connected to: nobody can tell who the others are, so what is
+     * done with them is recorded without a communicator. */
+    for (int32_t i = 0; c && i < m->size; i++)
+        if (m->ranks[i] < 0)
+            c->id = 0;
     return c;
 }
 
@@ -190,6 +195,40 @@ void rs_mpi_comm_named(struct rs_thread *t, MPI_Comm comm)
         rs_mpi_members_clear(&m);
     }
     t->depth--;
+    errno = saved;
+}
+
+void rs_mpi_place_made(struct rs_thread *t, const struct rs_comm *parent, enum rs_comm_api api,
+                       uint64_t handle, uint32_t child, const char *name)
+{
+    if (parent->id == 0 || !parent->members)
+        return;
+    int saved = errno;
+    t->depth++;
+    struct rs_mpi_members m = {parent->members, parent->size, parent->rank, false, false};
+    rs_core->define_comm(api, handle, rs_mpi_identity_of_child(parent->identity, child, 0, &m),
+                         parent->identity, m.own, m.size, m.ranks, -1, name);
+    t->depth--;
+    errno = saved;
+}
+
+struct rs_comm *rs_mpi_place_slow(struct rs_thread *t, enum rs_comm_api api, uint64_t handle)
+{
+    uint32_t epoch = *rs_core->epoch;
+    struct rs_comm *c = rs_core->find_comm(api, handle);
+    if (!c)
+        return &rs_mpi_no_comm;
+    unsigned i = rs_cache_index(handle);
+    t->comm_cache[i].handle = handle;
+    t->comm_cache[i].epoch = epoch;
+    t->comm_cache[i].comm = c;
+    return c;
+}
+
+void rs_mpi_place_freed(enum rs_comm_api api, uint64_t handle)
+{
+    int saved = errno;
+    rs_core->forget_comm(api, handle);
     errno = saved;
 }
 

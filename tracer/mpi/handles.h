@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * handles.h - communicators, datatypes, reduction operations: raw handle to what is known of it.
+ * handles.h - communicators, windows, files, datatypes, reduction operations: raw handle to what is
+ * known of it.
  *
  * Lookups go through the calling thread's small caches (core.h) and never return NULL: what is
  * invalid or can't be known is `rs_mpi_no_comm`, `rs_mpi_no_type`, with id 0. First sights call
@@ -40,11 +41,19 @@ void rs_mpi_comm_made(struct rs_thread *t, const struct rs_comm *parent, MPI_Com
 /* The name of `comm` changed. */
 void rs_mpi_comm_named(struct rs_thread *t, MPI_Comm comm) RS_HIDDEN;
 
+/* A window or file, made by all members of `parent` as its next child. Handles: rs_mpi_win_handle,
+ * rs_mpi_file_handle. What was made unseen is rs_mpi_no_comm. */
+void rs_mpi_place_made(struct rs_thread *t, const struct rs_comm *parent, enum rs_comm_api api,
+                       uint64_t handle, uint32_t child, const char *name) RS_HIDDEN;
+struct rs_comm *rs_mpi_place_slow(struct rs_thread *t, enum rs_comm_api api,
+                                  uint64_t handle) RS_HIDDEN;
+void rs_mpi_place_freed(enum rs_comm_api api, uint64_t handle) RS_HIDDEN;
+
 /* Ends the meaning of a handle; called before the library frees it. */
 void rs_mpi_comm_freed(MPI_Comm comm) RS_HIDDEN;
 void rs_mpi_type_freed(uint64_t handle) RS_HIDDEN;
 
-static inline struct rs_comm *rs_mpi_comm(struct rs_thread *t, MPI_Comm comm)
+RS_INLINE struct rs_comm *rs_mpi_comm(struct rs_thread *t, MPI_Comm comm)
 {
     uint64_t h = rs_mpi_handle(comm);
     unsigned i = rs_cache_index(h);
@@ -53,7 +62,23 @@ static inline struct rs_comm *rs_mpi_comm(struct rs_thread *t, MPI_Comm comm)
     return rs_mpi_comm_slow(t, comm);
 }
 
-static inline struct rs_type *rs_mpi_dtype(struct rs_thread *t, MPI_Datatype type)
+RS_INLINE struct rs_comm *rs_mpi_place(struct rs_thread *t, enum rs_comm_api api, uint64_t handle)
+{
+    unsigned i = rs_cache_index(handle);
+    if (RS_LIKELY(t->comm_cache[i].handle == handle && t->comm_cache[i].epoch == *rs_core->epoch))
+        return t->comm_cache[i].comm;
+    return rs_mpi_place_slow(t, api, handle);
+}
+RS_INLINE struct rs_comm *rs_mpi_win(struct rs_thread *t, MPI_Win win)
+{
+    return rs_mpi_place(t, RS_COMM_MPI_WINDOW, rs_mpi_win_handle(win));
+}
+RS_INLINE struct rs_comm *rs_mpi_file(struct rs_thread *t, MPI_File file)
+{
+    return rs_mpi_place(t, RS_COMM_MPI_FILE, rs_mpi_file_handle(file));
+}
+
+RS_INLINE struct rs_type *rs_mpi_dtype(struct rs_thread *t, MPI_Datatype type)
 {
     uint64_t h = rs_mpi_handle(type);
     unsigned i = rs_cache_index(h);
@@ -62,7 +87,7 @@ static inline struct rs_type *rs_mpi_dtype(struct rs_thread *t, MPI_Datatype typ
     return rs_mpi_dtype_slow(t, type);
 }
 
-static inline struct rs_type *rs_mpi_redop(struct rs_thread *t, MPI_Op op)
+RS_INLINE struct rs_type *rs_mpi_redop(struct rs_thread *t, MPI_Op op)
 {
     uint64_t h = rs_mpi_handle(op);
     unsigned i = rs_cache_index(h);
@@ -71,11 +96,20 @@ static inline struct rs_type *rs_mpi_redop(struct rs_thread *t, MPI_Op op)
     return rs_mpi_redop_slow(t, op);
 }
 
-static inline int32_t rs_mpi_peer(const struct rs_comm *c, MPI_Comm comm, int rank, uint16_t *flags)
+RS_INLINE int32_t rs_mpi_peer(const struct rs_comm *c, MPI_Comm comm, int rank, uint16_t *flags)
 {
     if (RS_LIKELY(rank >= 0 && !(c->api & RS_MPI_INTER)))
         return rank;
     return rs_mpi_peer_slow(c, comm, rank, flags);
+}
+
+/* The target of a one-sided call: windows have no intercommunicators, and no wildcards. */
+RS_INLINE int32_t rs_mpi_target(int rank, uint16_t *flags)
+{
+    if (RS_LIKELY(rank >= 0))
+        return rank;
+    *flags |= RS_EVENT_NULL_PEER;
+    return -1;
 }
 
 /* Sums of -v and -w forms: over the ranks that `comm`'s collective addresses, or its neighbours. */

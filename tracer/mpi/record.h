@@ -20,9 +20,7 @@ struct rs_mpi_call { /* ids and all, as struct rs_event has them */
     uint16_t op, flags;
 };
 
-#define RS_MPI_INLINE static inline __attribute__((always_inline))
-
-RS_MPI_INLINE void rs_mpi_enter(struct rs_thread *t, struct rs_mpi_call *c)
+RS_INLINE void rs_mpi_enter(struct rs_thread *t, struct rs_mpi_call *c)
 {
     c->start = rs_call_enter(t, c->op, c->comm, c->seq, c->peer, c->count, c->dtype);
 }
@@ -30,15 +28,15 @@ RS_MPI_INLINE void rs_mpi_enter(struct rs_thread *t, struct rs_mpi_call *c)
 /* Room for the event and `ext` slots after it; looks for the drain thread's progress where needed.
  */
 bool rs_mpi_room_slow(struct rs_thread *t, unsigned slots) RS_HIDDEN;
-RS_MPI_INLINE bool rs_mpi_room(struct rs_thread *t, unsigned slots)
+RS_INLINE bool rs_mpi_room(struct rs_thread *t, unsigned slots)
 {
     return RS_LIKELY(t->head + slots <= t->limit) || rs_mpi_room_slow(t, slots);
 }
 
 /* Leaves the call and writes its event; false: dropped. The caller then fills `ext` slots from
  * rs_slot(t, 1), and commits 1 + ext. */
-RS_MPI_INLINE bool rs_mpi_leave(struct rs_thread *t, const struct rs_mpi_call *c, int result,
-                                unsigned ext)
+RS_INLINE bool rs_mpi_leave(struct rs_thread *t, const struct rs_mpi_call *c, int result,
+                            unsigned ext)
 {
     uint64_t end = rs_call_leave(t);
     if (!rs_mpi_room(t, 1 + ext))
@@ -57,14 +55,14 @@ RS_MPI_INLINE bool rs_mpi_leave(struct rs_thread *t, const struct rs_mpi_call *c
     return true;
 }
 
-RS_MPI_INLINE void rs_mpi_put_request(struct rs_thread *t, unsigned slot, uint64_t request)
+RS_INLINE void rs_mpi_put_request(struct rs_thread *t, unsigned slot, uint64_t request)
 {
     struct rs_ext_request *x = rs_slot(t, slot);
     *x = (struct rs_ext_request){.op = RS_EXT_REQUEST, .request = request};
 }
 
-RS_MPI_INLINE void rs_mpi_put_second(struct rs_thread *t, unsigned slot, int32_t peer,
-                                     uint64_t count, const struct rs_type *type, int32_t tag)
+RS_INLINE void rs_mpi_put_second(struct rs_thread *t, unsigned slot, int32_t peer, uint64_t count,
+                                 const struct rs_type *type, int32_t tag)
 {
     struct rs_ext_second *x = rs_slot(t, slot);
     *x = (struct rs_ext_second){
@@ -72,15 +70,15 @@ RS_MPI_INLINE void rs_mpi_put_second(struct rs_thread *t, unsigned slot, int32_t
 }
 
 /* -3 where a status is empty: its request was inactive. */
-static inline int32_t rs_mpi_status_source(const struct rs_comm *c, const MPI_Status *s)
+RS_INLINE int32_t rs_mpi_status_source(const struct rs_comm *c, const MPI_Status *s)
 {
     if (RS_UNLIKELY(c && (c->api & RS_MPI_INTER) && s->MPI_SOURCE >= 0))
         return c->api & RS_MPI_LOCAL_FIRST ? -3 : s->MPI_SOURCE;
     return s->MPI_SOURCE == MPI_PROC_NULL ? -1 : s->MPI_SOURCE < 0 ? -3 : s->MPI_SOURCE;
 }
 
-RS_MPI_INLINE void rs_mpi_put_status(struct rs_thread *t, unsigned slot, const struct rs_comm *c,
-                                     const MPI_Status *s)
+RS_INLINE void rs_mpi_put_status(struct rs_thread *t, unsigned slot, const struct rs_comm *c,
+                                 const MPI_Status *s)
 {
     struct rs_ext_status *x = rs_slot(t, slot);
     *x = (struct rs_ext_status){.op = RS_EXT_STATUS,
@@ -89,8 +87,23 @@ RS_MPI_INLINE void rs_mpi_put_status(struct rs_thread *t, unsigned slot, const s
                                 .bytes = rs_mpi_status_bytes(s)};
 }
 
+RS_INLINE void rs_mpi_put_place(struct rs_thread *t, unsigned slot, int64_t offset, uint64_t count,
+                                uint32_t dtype)
+{
+    struct rs_ext_place *x = rs_slot(t, slot);
+    *x =
+        (struct rs_ext_place){.op = RS_EXT_PLACE, .dtype = dtype, .offset = offset, .count = count};
+}
+
+/* What a file access really read or wrote. */
+RS_INLINE void rs_mpi_put_moved(struct rs_thread *t, unsigned slot, const MPI_Status *s)
+{
+    struct rs_ext_status *x = rs_slot(t, slot);
+    *x = (struct rs_ext_status){.op = RS_EXT_STATUS, .source = -3, .bytes = rs_mpi_status_bytes(s)};
+}
+
 /* Whether a receive's status tells what its arguments don't. */
-RS_MPI_INLINE bool rs_mpi_is_any(int source, int tag)
+RS_INLINE bool rs_mpi_is_any(int source, int tag)
 {
     return source == MPI_ANY_SOURCE || tag == MPI_ANY_TAG;
 }
@@ -102,8 +115,8 @@ void rs_mpi_leave_done(struct rs_thread *t, struct rs_mpi_call *c, int result, i
                        const uint64_t *requests, const int *indices,
                        const MPI_Status *statuses) RS_HIDDEN;
 /* One request, the usual case. */
-RS_MPI_INLINE void rs_mpi_leave_done_one(struct rs_thread *t, struct rs_mpi_call *c, int result,
-                                         bool done, uint64_t request, const MPI_Status *s)
+RS_INLINE void rs_mpi_leave_done_one(struct rs_thread *t, struct rs_mpi_call *c, int result,
+                                     bool done, uint64_t request, const MPI_Status *s)
 {
     done =
         done && result == MPI_SUCCESS && request != rs_mpi_handle(rs_mpi_predefined.request_null);

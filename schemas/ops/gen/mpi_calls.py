@@ -143,12 +143,93 @@ def requests(op):
            f'{indices.name if indices else "NULL"}, told);')
 
 
+def rma(op):
+    """One-sided: what stands at the target follows the event, then a request."""
+    request, count, dtype = op.role('request'), op.role('targetcount'), op.role('targetdtype')
+    target = dtype.name if dtype else op.role('dtype').name
+    yield f'const struct rs_type *there = rs_mpi_dtype(t, {target});'
+    yield from call(op)
+    yield f'unsigned started = {"result == MPI_SUCCESS" if request else 0};'
+    yield 'if (rs_mpi_leave(t, &c, result, 1 + started)) {'
+    yield (f'    rs_mpi_put_place(t, 1, {op.role("disp").name}, '
+           f'{f"(uint64_t){count.name}" if count else 1}, there->id);')
+    if request:
+        yield '    if (started)'
+        yield f'        rs_mpi_put_request(t, 2, rs_mpi_handle(*{request.name}));'
+    yield '    rs_commit(t, 2 + started);'
+    yield '}'
+
+
+def file(op):
+    """Files: the offset where one is passed, then a request, or how much moved if not all did."""
+    offset, request, status = op.role('offset'), op.role('request'), op.role('status')
+    if status:
+        yield 'MPI_Status scratch = {0};'
+        yield f'MPI_Status *told = {status.name};'
+        yield 'if (told == MPI_STATUS_IGNORE)'
+        yield '    told = &scratch;'
+    yield from call(op, status='told')
+    yield f'const unsigned place = {int(offset is not None)};'
+    more = '0'
+    if request:
+        more = 'result == MPI_SUCCESS'
+    elif status:
+        more = 'result == MPI_SUCCESS'
+        if op.role('count'):
+            more += ' && rs_mpi_status_bytes(told) != c.count * type->size_bytes'
+    yield f'unsigned more = {more};'
+    yield 'if (rs_mpi_leave(t, &c, result, place + more)) {'
+    if offset:
+        yield f'    rs_mpi_put_place(t, 1, {offset.name}, 0, 0);'
+    if request:
+        yield '    if (more)'
+        yield f'        rs_mpi_put_request(t, 1 + place, rs_mpi_handle(*{request.name}));'
+    elif status:
+        yield '    if (more)'
+        yield '        rs_mpi_put_moved(t, 1 + place, told);'
+    yield '    rs_commit(t, 1 + place + more);'
+    yield '}'
+
+
+def made(op, api, handle, name):
+    yield 'uint32_t child = on->next_child++;'
+    yield from plain(op)
+    yield 'if (result == MPI_SUCCESS)'
+    yield f'    rs_mpi_place_made(t, on, {api}, {handle}, child, {name});'
+
+
+def freed(op, api, handle):
+    yield f'c.comm = rs_mpi_place(t, {api}, {handle})->id;'
+    yield f'rs_mpi_place_freed({api}, {handle});'
+    yield from plain(op)
+
+
+def newwin(op):
+    yield from made(op, 'RS_COMM_MPI_WINDOW', f'rs_mpi_win_handle(*{op.role("newwin").name})',
+                    '"MPI window"')
+
+
+def freewin(op):
+    yield from freed(op, 'RS_COMM_MPI_WINDOW', f'rs_mpi_win_handle(*{op.role("freewin").name})')
+
+
+def newfile(op):
+    yield from made(op, 'RS_COMM_MPI_FILE', f'rs_mpi_file_handle(*{op.role("newfile").name})',
+                    op.role('filename').name)
+
+
+def closefile(op):
+    yield from freed(op, 'RS_COMM_MPI_FILE', f'rs_mpi_file_handle(*{op.role("closefile").name})')
+
+
 def newcomm(op):
     new, partial = op.role('newcomm').name, 'partial' in op.attrs
     colour = op.role('colour').name if op.role('colour') else '0'
     how = 'RS_MPI_MADE_BY_ALL'
     if partial:
-        how = 'RS_MPI_MADE_BETWEEN' if 'Inter' in op.name else 'RS_MPI_MADE_BY_GROUP'
+        how = 'RS_MPI_MADE_BETWEEN' if 'between' in op.attrs else 'RS_MPI_MADE_BY_GROUP'
+    if not op.role('comm'):
+        yield 'struct rs_comm *on = &rs_mpi_no_comm;'
     yield f'uint32_t child = {"0" if partial else "on->next_child++"};'
     if op.role('request'):
         yield from start(op)
@@ -224,4 +305,4 @@ def abort(op):
 
 CALLS = {f.__name__: f for f in (
     plain, second, start, recv, sendrecv, probe, request, requests, newcomm, freecomm, named,
-    freedtype, freeredop, newrequest, startrequest, startrequests, init, abort)}
+    rma, file, newwin, freewin, newfile, closefile, freedtype, freeredop, newrequest, startrequest, startrequests, init, abort)}

@@ -3,6 +3,7 @@
 from mpi_calls import CALLS
 
 STARTS = ('coll_start', 'send_start', 'recv_start')
+PLACES = {'comm': 'rs_mpi_comm', 'win': 'rs_mpi_win', 'file': 'rs_mpi_file'}
 
 
 def guard(op):
@@ -40,12 +41,16 @@ def rooted(op, expression):
     return f'rs_mpi_is_root(on, {op.role("root").name}) ? {expression} : 0'
 
 
+def before_place(op):
+    """Communicator, window or file."""
+    for role, find in PLACES.items():
+        if op.role(role):
+            yield f'struct rs_comm *on = {find}(t, {op.role(role).name});'
+            yield 'c.comm = on->id;'
+
+
 def before_sizes(op):
-    """Communicator, type, count."""
-    comm = op.role('comm')
-    if comm:
-        yield f'struct rs_comm *on = rs_mpi_comm(t, {comm.name});'
-        yield 'c.comm = on->id;'
+    """Type, count."""
     types, dtype, counts = op.role('dtypes'), op.role('dtype'), op.role('counts')
     if dtype or types:
         name = dtype.name if dtype else 'rs_mpi_predefined.byte'
@@ -57,6 +62,11 @@ def before_sizes(op):
         yield f'c.flags = {in_place(op)} ? RS_EVENT_IN_PLACE : 0;'
     if op.role('count'):
         yield f'c.count = (uint64_t){op.role("count").name};'
+    elif op.klass == 'rma':
+        yield 'c.count = 1;'
+    if op.role('bytes'):
+        yield f'c.count = (uint64_t){op.role("bytes").name};'
+        yield 'c.dtype = rs_mpi_dtype(t, rs_mpi_predefined.byte)->id;'
     if counts:
         sum_ = total(op, counts, types)
         if 'rooted' in op.attrs:
@@ -89,16 +99,24 @@ def before_peer(op):
     peer = op.role('dest') or op.role('source')
     if peer and comm:
         yield f'c.peer = rs_mpi_peer(on, {comm.name}, {peer.name}, &c.flags);'
+    if op.role('target'):
+        yield f'c.peer = rs_mpi_target({op.role("target").name}, &c.flags);'
     if op.role('root'):
         root = op.role('root').name
         yield f'c.peer = {root} < 0 ? -1 : {root};'
     if op.role('tag'):
         yield f'c.seq = (uint32_t){op.role("tag").name};'
-    if op.klass.startswith('coll'):
+    if op.role('fence'):  # one that ends no epoch waits for nobody, on any rank
+        yield f'if ({op.role("fence").name} & MPI_MODE_NOPRECEDE)'
+        yield '    c.flags |= RS_EVENT_NO_SEQ;'
+        yield 'else'
+        yield '    c.seq = on->next_seq++;'
+    elif op.klass.startswith('coll'):
         yield 'c.seq = on->next_seq++;'
 
 
 def before(op):
+    yield from before_place(op)
     yield from before_sizes(op)
     yield from before_second(op)
     yield from before_peer(op)
@@ -115,15 +133,16 @@ def body(op):
 def kind(op):
     if 'init' in op.attrs or 'abort' in op.attrs:
         return 'init' if 'init' in op.attrs else 'abort'
-    for role in ('newcomm', 'freecomm', 'named', 'freedtype', 'freeredop', 'newrequest',
-                 'startrequest', 'startrequests', 'requests'):
+    for role in ('newcomm', 'freecomm', 'newwin', 'freewin', 'newfile', 'closefile', 'named',
+                 'freedtype', 'freeredop', 'newrequest', 'startrequest', 'startrequests',
+                 'requests'):
         if op.role(role):
             return role
     if op.klass == 'complete':
         return 'request'
     if op.klass in STARTS:
         return 'start'
-    if op.klass in ('recv', 'probe', 'sendrecv'):
+    if op.klass in ('recv', 'probe', 'sendrecv', 'rma', 'file'):
         return op.klass
     return 'second' if op.role('recvcount') or op.role('recvcounts') else 'plain'
 
@@ -131,7 +150,7 @@ def kind(op):
 def emit_wrapper(op):
     if guard(op):
         yield guard(op)
-    yield (f'RS_MPI_INLINE int call_{op.name}(__typeof__(&{op.name}) next'
+    yield (f'RS_INLINE int call_{op.name}(__typeof__(&{op.name}) next'
            f'{", " if op.params else ""}{op.declarations if op.params else ""})')
     yield '{'
     yield '    struct rs_thread *t = rs_thread_if_recording();'

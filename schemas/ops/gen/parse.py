@@ -3,7 +3,7 @@
 import re
 
 CLASSES = ['other', 'coll', 'coll_start', 'send', 'send_start', 'recv', 'recv_start', 'sendrecv',
-           'probe', 'complete', 'comm', 'group', 'env']
+           'probe', 'complete', 'comm', 'group', 'env', 'rma', 'sync', 'file']
 COLLS = ['none', 'allreduce', 'reduce', 'broadcast', 'allgather', 'reduce_scatter', 'alltoall',
          'gather', 'scatter', 'barrier', 'scan']
 

@@ -25,8 +25,12 @@ static void from_all(void)
 {
     MPI_Comm c, pair;
     MPI_Request q;
+    MPI_Info info;
     CALL(Comm_dup, MPI_COMM_WORLD, &c);
     CALL(Comm_set_name, c, "named");
+    MPI_Info_create(&info);
+    CALL(Comm_set_info, c, info);
+    MPI_Info_free(&info);
     use("dup", &c);
     CALL(Comm_dup_with_info, MPI_COMM_WORLD, MPI_INFO_NULL, &c);
     CALL(Comm_split, c, rank % 2, -rank, &pair);
@@ -68,7 +72,12 @@ static void topologies(void)
     int dims[2] = {2, 2}, periods[2] = {0, 1}, remain[2] = {0, 1};
     int index[N] = {1, 2, 3, 4}, edges[N] = {1, 0, 3, 2};
     int own = rank, degree = 1, next = (rank + 1) % N, last = (rank + N - 1) % N, weight = 1;
+    int place;
     MPI_Comm c, row;
+    CALL(Cart_map, MPI_COMM_WORLD, 2, dims, periods, &place);
+    CHECK("cart_map", place >= 0 && place < N, 1);
+    CALL(Graph_map, MPI_COMM_WORLD, N, index, edges, &place);
+    CHECK("graph_map", place >= 0 && place < N, 1);
     CALL(Cart_create, MPI_COMM_WORLD, 2, dims, periods, 0, &c);
     CALL(Cart_sub, c, remain, &row);
     use("cart_sub", &row);

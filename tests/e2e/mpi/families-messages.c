@@ -59,7 +59,7 @@ static void modes(MPI_Comm comm)
     static char room[1 << 16];
     int n;
     void *detached;
-    MPI_Buffer_attach(room, sizeof room);
+    CALL(Buffer_attach, room, sizeof room);
     blocking_mode(comm, FUNCTION(Send));
     blocking_mode(comm, FUNCTION(Bsend));
     blocking_mode(comm, FUNCTION(Ssend));
@@ -68,7 +68,7 @@ static void modes(MPI_Comm comm)
     started_mode(comm, FUNCTION(Ibsend));
     started_mode(comm, FUNCTION(Issend));
     started_mode(comm, FUNCTION(Irsend));
-    MPI_Buffer_detach(&detached, &n);
+    CALL(Buffer_detach, &detached, &n);
 }
 
 static void receives(MPI_Comm comm)
@@ -149,7 +149,7 @@ static void persistent(MPI_Comm comm)
     int v = element(rank, 0), got = 0, n;
     void *detached;
     MPI_Request q[5], receive;
-    MPI_Buffer_attach(room, sizeof room);
+    CALL(Buffer_attach, room, sizeof room);
     CALL_N(Recv_init, &got, 1, MPI_INT, left(), 30, comm, &receive);
     CALL_N(Send_init, &v, 1, MPI_INT, right(), 30, comm, &q[0]);
     CALL_N(Bsend_init, &v, 1, MPI_INT, right(), 30, comm, &q[1]);
@@ -168,7 +168,7 @@ static void persistent(MPI_Comm comm)
     }
     CALL(Wait, &receive, MPI_STATUS_IGNORE); /* inactive */
     CALL(Request_free, &receive);
-    MPI_Buffer_detach(&detached, &n);
+    CALL(Buffer_detach, &detached, &n);
 }
 
 void SIZED(messages)(MPI_Comm comm)
@@ -306,8 +306,41 @@ static void cancelled(MPI_Comm comm)
     CHECK("cancelled", flag, 1);
 }
 
+static int tell(void *extra, MPI_Status *status)
+{
+    MPI_Status_set_elements(status, MPI_INT, *(int *)extra);
+    MPI_Status_set_cancelled(status, 0);
+    status->MPI_SOURCE = MPI_UNDEFINED;
+    status->MPI_TAG = MPI_UNDEFINED;
+    return MPI_SUCCESS;
+}
+static int release(void *extra)
+{
+    (void)extra;
+    return MPI_SUCCESS;
+}
+static int stop(void *extra, int complete)
+{
+    (void)extra, (void)complete;
+    return MPI_SUCCESS;
+}
+
+/* A request of the program's own making. */
+static void generalized(void)
+{
+    int elements = 3, n;
+    MPI_Request q;
+    MPI_Status s;
+    CALL(Grequest_start, tell, release, stop, &elements, &q);
+    CALL(Grequest_complete, q);
+    CALL(Wait, &q, &s);
+    MPI_Get_count(&s, MPI_INT, &n);
+    CHECK("generalized", n, 3);
+}
+
 void SIZED(completions)(MPI_Comm comm)
 {
+    generalized();
     all_at_once(comm);
     one_of(comm);
     some_of(comm);

@@ -8,6 +8,7 @@
 #include <time.h>
 
 int rank, size;
+const char *folder;
 
 static FILE *out;
 static struct {
@@ -54,7 +55,7 @@ int element(int r, int i)
     return (r + 1) * 1000 + (i + 1) * 7;
 }
 
-static FILE *open_file(const char *folder, const char *name)
+static FILE *open_file(const char *name)
 {
     char path[4096];
     snprintf(path, sizeof path, "%s/%s.%d", folder, name, rank);
@@ -66,9 +67,9 @@ static FILE *open_file(const char *folder, const char *name)
     return f;
 }
 
-static void write_calls(const char *folder)
+static void write_calls(void)
 {
-    FILE *f = open_file(folder, "calls");
+    FILE *f = open_file("calls");
     for (int i = 0; calls[i].name; i++)
         fprintf(f, "%s %d\n", calls[i].name, calls[i].times);
     fclose(f);
@@ -79,29 +80,34 @@ int main(int argc, char **argv)
     int provided, flag;
     if (argc != 2)
         return 2;
+    folder = argv[1];
     MPI_Initialized(&flag);
     CALL(Init_thread, &argc, &argv, MPI_THREAD_MULTIPLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    out = open_file(argv[1], "out");
+    out = open_file("out");
     CHECK("initialized before", flag, 0);
     collectives_blocking(MPI_COMM_WORLD);
     collectives_started(MPI_COMM_WORLD);
     neighbors(MPI_COMM_WORLD);
     messages(MPI_COMM_WORLD);
     completions(MPI_COMM_WORLD);
+    windows(MPI_COMM_WORLD);
+    files(MPI_COMM_WORLD);
 #if MPI_LARGE_COUNTS
     collectives_blocking_large(MPI_COMM_WORLD);
     collectives_started_large(MPI_COMM_WORLD);
     neighbors_large(MPI_COMM_WORLD);
     messages_large(MPI_COMM_WORLD);
     completions_large(MPI_COMM_WORLD);
+    windows_large(MPI_COMM_WORLD);
+    files_large(MPI_COMM_WORLD);
 #endif
     communicators();
     CALL(Finalize);
     MPI_Finalized(&flag);
     CHECK("finalized after", flag, 1);
     fclose(out);
-    write_calls(argv[1]);
+    write_calls();
     return faults ? 1 : 0;
 }

@@ -13,6 +13,7 @@
 #include <stddef.h>
 
 extern int rank, size;
+extern const char *folder; /* where the ranks leave what they did */
 
 void count_call(const char *name);
 void check(const char *what, long long got, long long expected);
@@ -52,6 +53,8 @@ FAMILIES(collectives_started);
 FAMILIES(neighbors);
 FAMILIES(messages);
 FAMILIES(completions);
+FAMILIES(windows);
+FAMILIES(files);
 void communicators(void);
 
 #endif

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every wrapped MPI call, with and without the tracer: test-families.py FLAVOUR PROGRAM LIBRARY RINGSCOPE
+"""Every wrapped MPI call, with and without the tracer:
+
+    test-families.py FLAVOUR PROGRAM LIBRARY RINGSCOPE MPI_API
 
 The results are the same, each user call is one record, collectives meet on all ranks, and each
-message finds its other end.
+message finds its other end. No function of the table is left out.
 """
+import importlib
 import pathlib
 import sys
 import tempfile
@@ -12,11 +15,31 @@ import mpi_run
 from mpi_run import expect, query
 
 RANKS = 4
+# What other tests call: each of them ends a process, or starts some.
+ELSEWHERE = {'MPI_Init', 'MPI_Abort', 'MPI_Comm_spawn', 'MPI_Comm_spawn_multiple', 'MPI_Comm_accept',
+             'MPI_Comm_connect', 'MPI_Comm_join', 'MPI_Open_port', 'MPI_Close_port',
+             'MPI_Publish_name', 'MPI_Unpublish_name', 'MPI_Lookup_name'}
+# Open MPI has two ways to files, and each calls other functions inside.
+WAYS = {'openmpi': ({}, {'OMPI_MCA_io': 'romio321'}), 'mpich': ({},)}
 
 
 def read_calls(folder, rank):
     lines = (folder / f'calls.{rank}').read_text().splitlines()
     return {name: int(times) for name, times in (line.split() for line in lines)}
+
+
+def functions(flavour, api):
+    """Names of the functions that this MPI has, and that leave a record."""
+    sys.path.insert(0, str(pathlib.Path(api).parent / 'gen'))
+    ops = importlib.import_module('parse').parse_files([api])
+    return {op.name for op in ops if op.attrs.get('only', flavour) == flavour and
+            not {'pass', 'record'} & {*op.attrs}}
+
+
+def check_table(flavour, api, called):
+    if not any(name.endswith('_c') for name in called):  # an MPI before 4
+        called |= {name for name in functions(flavour, api) if name.endswith('_c')}
+    expect('functions that nobody called', functions(flavour, api) - ELSEWHERE - called, set())
 
 
 def check_outputs(plain, traced):
@@ -51,18 +74,39 @@ def check_matching(ringscope, sqlite, traced):
     expect('captures not ended', rows, [['0']])
 
 
-def main(flavour, program, library, ringscope):
+def check_places(ringscope, sqlite):
+    """Windows and files are known to all their ranks by the same identity, and bytes to whom they go."""
+    rows = query(ringscope, sqlite, """
+        SELECT DISTINCT c.api, c.size, c.members FROM communicators c WHERE c.api IN (4, 5)""")
+    expect('windows and files', sorted(rows), [[api, str(RANKS), str(RANKS)] for api in '45'])
+    rows = query(ringscope, sqlite, """
+        SELECT count(*) FROM events e JOIN signatures s ON s.id = e.signature_id
+        JOIN strings n ON n.id = s.name_id JOIN strings d ON d.id = s.datatype_id
+        LEFT JOIN communicators c ON c.id = s.communicator_id
+        WHERE n.text IN ('MPI_Put', 'MPI_Rput') AND s.count > 0
+        AND (c.api IS NOT 4 OR d.text <> 'MPI_INT' OR s.bytes <> 4 * s.count
+             OR s.peer NOT BETWEEN 0 AND 3)""")
+    expect('puts without window, type or target', rows, [['0']])
+
+
+def main(flavour, program, library, ringscope, api):
     mpi_run.launcher_or_skip(flavour)
-    with tempfile.TemporaryDirectory() as work:
-        plain, traced, run = (pathlib.Path(work) / n for n in ('plain', 'traced', 'run'))
-        for folder in (plain, traced, run):
-            folder.mkdir()
-        mpi_run.run(flavour, RANKS, [program, plain])
-        mpi_run.run(flavour, RANKS, [program, traced], preload=[library], folder=run)
-        check_outputs(plain, traced)
-        sqlite = mpi_run.merge(ringscope, run)
-        check_records(ringscope, sqlite, traced)
-        check_matching(ringscope, sqlite, traced)
+    called = set()
+    for settings in WAYS[flavour]:
+        with tempfile.TemporaryDirectory() as work:
+            plain, traced, run = (pathlib.Path(work) / n for n in ('plain', 'traced', 'run'))
+            for folder in (plain, traced, run):
+                folder.mkdir()
+            mpi_run.run(flavour, RANKS, [program, plain], settings=settings)
+            mpi_run.run(flavour, RANKS, [program, traced], preload=[library], folder=run,
+                        settings=settings)
+            called |= {name for rank in range(RANKS) for name in read_calls(traced, rank)}
+            check_outputs(plain, traced)
+            sqlite = mpi_run.merge(ringscope, run)
+            check_records(ringscope, sqlite, traced)
+            check_matching(ringscope, sqlite, traced)
+            check_places(ringscope, sqlite)
+    check_table(flavour, api, called)
 
 
 if __name__ == '__main__':

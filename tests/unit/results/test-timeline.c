@@ -45,6 +45,24 @@ static void breakdown_of_host_ranks_splits_wait_from_transfer(void **state)
     assert_int_equal(scene_breakdown(r, 0, RS_NONE)->wall_ns, 263 * US);
 }
 
+/* What MPI does with files is I/O; one-sided calls, and the waits that go with them, communicate.
+ */
+static void breakdown_of_files_and_windows_is_io_and_communication(void **state)
+{
+    Scene s;
+    scene_init(&s, 2, 1);
+    for (guint rank = 0; rank < 2; rank++) {
+        scene_call(&s, rank, "MPI_Init", RS_CLASS_ENV, 0, 10);
+        scene_call(&s, rank, "MPI_File_write_at_all", RS_CLASS_FILE, 20, 50);
+        scene_call(&s, rank, "MPI_Put", RS_CLASS_RMA, 60, 61);
+        scene_call(&s, rank, "MPI_Win_unlock", RS_CLASS_SYNC, 70, 84);
+        scene_call(&s, rank, "MPI_Finalize", RS_CLASS_ENV, 90, 100);
+    }
+    g_autoptr(RsModel) m = scene_finish(&s);
+    g_autoptr(RsResults) r = rs_analyze(m, NULL);
+    assert_parts(scene_breakdown(r, 0, RS_NONE), 10 + 10 + 9 + 6, 15, 0, 0, 30, 20);
+}
+
 /* The situation of cases/ranks/exposed-comm: communication 50..150 and 60..120 on two streams,
  * kernels 0..100 and 130..140: 40 exposed, 60 hidden; adding up kernels would give 160. */
 static void breakdown_of_device_ranks_takes_unions(void **state)
@@ -180,6 +198,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(breakdown_of_host_ranks_splits_wait_from_transfer),
+        cmocka_unit_test(breakdown_of_files_and_windows_is_io_and_communication),
         cmocka_unit_test(breakdown_of_device_ranks_takes_unions),
         cmocka_unit_test(
             breakdown_of_background_communication_is_hidden_until_the_main_thread_waits),

@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define FAMILIES_LARGE 1
+#include "families-files.c"
