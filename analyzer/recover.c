@@ -239,12 +239,45 @@ static void append_opens(Writer *w, const GArray *threads)
     }
 }
 
-static void append_end(Writer *w, guint64 events)
+/* A process that ended by itself left rings where its capture had no room for all events. */
+static guint32 end_reason(const struct rs_ring_process *p)
 {
-    struct rs_end end = {.reason = RS_END_KILLED, .tick = w->last_tick};
+    return p->end_reason >= RS_END_EXIT && p->end_reason <= RS_END_ABORT ? p->end_reason
+                                                                         : RS_END_KILLED;
+}
+
+static void append_end(Writer *w, const struct rs_ring_process *p, guint64 events)
+{
+    struct rs_end end = {.reason = end_reason(p), .tick = w->last_tick};
     end.events = events;
     end.dropped = w->dropped;
     append_block(w, RS_BLOCK_END, 0, w->last_tick, w->last_tick, w->dropped, &end, sizeof end);
+}
+
+static gint compare_numbers(gconstpointer a, gconstpointer c)
+{
+    guint x = *(const guint *)a, y = *(const guint *)c;
+    return (x > y) - (x < y);
+}
+
+/* Of the rings that still stand there: threads come and go, and numbers are not used again. */
+static GArray *find_numbers(const gchar *prefix, guint most)
+{
+    GArray *numbers = g_array_new(FALSE, FALSE, sizeof(guint));
+    g_autofree gchar *folder = g_path_get_dirname(prefix);
+    g_autofree gchar *base = g_path_get_basename(prefix);
+    g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+    for (const gchar *name; dir && (name = g_dir_read_name(dir));) {
+        guint64 number;
+        const gchar *dot = name + strlen(base);
+        if (g_str_has_prefix(name, base) && *dot == '.' && numbers->len < RINGS_MAX &&
+            g_ascii_string_to_unsigned(dot + 1, 10, 1, most, &number, NULL)) {
+            guint n = (guint)number;
+            g_array_append_val(numbers, n);
+        }
+    }
+    g_array_sort(numbers, compare_numbers);
+    return numbers;
 }
 
 static void collect_threads(RsRecovery *r, Writer *w, const gchar *prefix,
@@ -252,8 +285,9 @@ static void collect_threads(RsRecovery *r, Writer *w, const gchar *prefix,
 {
     g_autoptr(GArray) threads = g_array_new(FALSE, FALSE, sizeof(struct rs_ring_thread));
     guint64 events = 0;
-    for (guint i = 1; i <= MIN(p->thread_count, RINGS_MAX); i++) {
-        g_autofree gchar *path = ring_path(prefix, i);
+    g_autoptr(GArray) numbers = find_numbers(prefix, p->thread_count);
+    for (guint i = 0; i < numbers->len; i++) {
+        g_autofree gchar *path = ring_path(prefix, g_array_index(numbers, guint, i));
         struct rs_ring_thread t;
         if (!append_thread(w, p, path, &t))
             continue;
@@ -262,7 +296,7 @@ static void collect_threads(RsRecovery *r, Writer *w, const gchar *prefix,
         g_ptr_array_add(r->files, g_steal_pointer(&path));
     }
     append_opens(w, threads);
-    append_end(w, events + w->events);
+    append_end(w, p, events + w->events);
     r->events = w->events;
 }
 

@@ -43,7 +43,8 @@ struct rs_ring_process {
     uint64_t defs_written;       /* of those, bytes that stand in the capture file */
     uint64_t capture_bytes;      /* atomic: length of the capture file after the last whole block */
     uint32_t next_sequence;      /* of the block after that */
-    uint32_t spare;
+    uint32_t end_reason;         /* enum rs_end_reason: its process ends in this way, 0 unknown; where
+                                    the capture has no END, it had no room for all events */
     struct rs_anchor first_anchor, last_anchor;
     char prefix[RS_RING_PATH_MAX];
     char capture[RS_RING_PATH_MAX]; /* absolute path of the .rsc; empty: no event yet */

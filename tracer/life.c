@@ -200,6 +200,7 @@ void rs_life_end(enum rs_end_reason reason)
     if (!is_own_process())
         return;
     int saved = errno;
+    __atomic_store_n(&rs_state.control->end_reason, reason, __ATOMIC_RELEASE);
     if (!rs_lock_within(END_WAITS_SECONDS)) {
         errno = saved;
         return;
@@ -285,8 +286,11 @@ EXPORT void _Exit(int status)
 /* A failed exec goes on in this image: its capture goes on behind its END. */
 static void begin_again(void)
 {
+    if (!is_own_process()) /* and its lock another's */
+        return;
     rs_lock();
-    if (rs_state.control && rs_state.pid == (int32_t)getpid() && rs_state.ended) {
+    rs_state.control->end_reason = 0;
+    if (rs_state.ended) {
         int saved = errno;
         rs_state.ended = false;
         rs_state.off = 0;

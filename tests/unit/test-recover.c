@@ -209,6 +209,28 @@ static void recovered_capture_reads_alone(void **state)
     assert_int_equal(events, 0);
 }
 
+/* A program that starts threads all the time: the one that lives has a high number. */
+static void ring_of_the_five_thousandth_thread_is_recovered(void **state)
+{
+    Left *l = *state;
+    write_ring(l);
+    leave_behind(l, FALSE);
+    g_autofree gchar *first = g_strdup_printf("%s.1", l->prefix);
+    g_autofree gchar *late = g_strdup_printf("%s.5000", l->prefix);
+    g_autofree gchar *control = g_strdup_printf("%s.0", l->prefix);
+    g_autofree gchar *bytes = NULL;
+    gsize n;
+    assert_int_equal(g_rename(first, late), 0);
+    assert_true(g_file_get_contents(control, &bytes, &n, NULL));
+    const guint32 count = 5000;
+    memcpy(bytes + offsetof(struct rs_ring_process, thread_count), &count, sizeof count);
+    assert_true(g_file_set_contents(control, bytes, (gssize)n, NULL));
+    guint64 events;
+    assert_true(rs_recover(l->capture, &events, NULL));
+    assert_int_equal(events, 3);
+    assert_false(g_file_test(late, G_FILE_TEST_EXISTS));
+}
+
 /* More slots than go into one block, and where the first block is full an event's extension
  * follows. */
 static void event_and_its_extension_stay_together_across_blocks(void **state)
@@ -330,6 +352,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(orphaned_rings_are_read_without_changing_anything),
         TEST(recovered_capture_reads_alone),
+        TEST(ring_of_the_five_thousandth_thread_is_recovered),
         TEST(event_and_its_extension_stay_together_across_blocks),
         TEST(block_that_arrived_is_not_repeated),
         TEST(rings_of_a_living_process_stay),

@@ -275,6 +275,7 @@ static void limit_ofFileSize_leavesDefinitionsInMemory(void **state)
     assert_int_equal(in_child("definitions", meet_limit_with_definitions), 0);
     g_autoptr(RsModel) m = read_run("definitions");
     assert_true(count_named(m, "MPI_Barrier") > 0);
+    assert_int_equal(rs_model_rank(m, 0)->ending, RS_ENDING_CLEAN); /* nobody killed it */
 }
 
 static void define_and_count(void)
