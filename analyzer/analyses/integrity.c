@@ -104,12 +104,12 @@ static void add_untrusted(const RsContext *ctx, RsResults *results)
     g_ptr_array_add(results->findings, f);
 }
 
-/* Ranks that were killed and of which missing-rank names nobody as the cause. */
+/* Ranks that did not come to their own end, where no analysis before this one names the cause. */
 static void add_killed(const RsContext *ctx, RsResults *results)
 {
     const RsModel *m = ctx->model;
     RsFinding *f = rs_finding_new("incomplete-data");
-    guint n = 0;
+    guint n = 0, aborted = 0;
     f->t_start_s = (gdouble)m->duration_ns / 1e9;
     for (guint32 i = 0; i < m->ranks->len; i++) {
         const RsRank *r = rs_model_rank(m, i);
@@ -117,6 +117,7 @@ static void add_killed(const RsContext *ctx, RsResults *results)
             continue;
         add_rank(f, r);
         f->t_start_s = MIN(f->t_start_s, (gdouble)r->last_ns / 1e9);
+        aborted += r->ending == RS_ENDING_ABORTED;
         if (++n > 8)
             continue;
         g_autofree gchar *end = rs_ending_dup_text(m, i);
@@ -124,9 +125,13 @@ static void add_killed(const RsContext *ctx, RsResults *results)
     }
     if (n > 8)
         rs_finding_say(f, "and %u further ranks", n - 8);
-    f->title = g_strdup_printf("%u of %d ranks were killed at %.3f s: the run did not come to its "
+    if (!ctx->whole)
+        rs_finding_say(f, "who ended it is looked for in the whole run alone: leave out --from, "
+                          "--to and --steps");
+    f->title = g_strdup_printf("%u of %d ranks %s killed%s at %.3f s: the run did not come to its "
                                "end",
-                               n, m->world_size, f->t_start_s);
+                               n, m->world_size, n == 1 ? "was" : "were",
+                               aborted ? " or aborted" : "", f->t_start_s);
     f->fatal = TRUE;
     f->severity = "high";
     f->confidence = 1;

@@ -145,6 +145,23 @@ static void rank_that_aborts_is_named(void **state)
     rs_model_free(m);
 }
 
+/* A part of the run does not tell why it ended, and says so; nobody was killed in it. */
+static void cut_run_tells_of_an_abort_without_a_cause(void **state)
+{
+    Scene s;
+    begin(&s);
+    scene_end(&s, 3, RS_ENDING_ABORTED, 1.3 * S);
+    g_autoptr(RsModel) m = scene_finish(&s);
+    const RsScope scope = {.to_s = 1.2};
+    g_autoptr(RsResults) r = rs_analyze(m, &scope);
+    assert_null(scene_finding(r, "missing-rank", 0));
+    const RsFinding *f = scene_finding(r, "incomplete-data", 0);
+    assert_non_null(f);
+    assert_non_null(strstr(f->title, "1 of 4 ranks was killed or aborted at 1.300 s"));
+    assert_true(says(f, "rank 3 called MPI_Abort at 1.300 s"));
+    assert_true(says(f, "in the whole run alone"));
+}
+
 static void assert_nobody_named(const RsResults *r, guint killed)
 {
     assert_null(scene_finding(r, "missing-rank", 0));
@@ -296,6 +313,7 @@ int main(void)
         cmocka_unit_test(first_to_die_is_named_whatever_it_was_in),
         cmocka_unit_test(rank_that_left_early_is_named),
         cmocka_unit_test(rank_that_aborts_is_named),
+        cmocka_unit_test(cut_run_tells_of_an_abort_without_a_cause),
         cmocka_unit_test(ranks_killed_together_are_nobody_s_fault),
         cmocka_unit_test(rank_that_polls_is_not_named),
         cmocka_unit_test(rank_that_crashes_after_a_wait_is_named),
