@@ -47,23 +47,31 @@ static void init(gpointer state, const RsContext *ctx)
     st->sums = g_new0(Sum, (gsize)st->n_ranks * (st->n_steps + 1) + 1);
 }
 
+/* The steps of the i-th rank in the window; a rank's steps are in order of time. */
+static void feed_steps(State *st, guint32 i, const RsWindow *w)
+{
+    const RsModel *m = st->ctx->model;
+    guint32 rank = st->ranks[i];
+    for (guint32 s = rs_model_first_step(m, rank, w->from_ns); s < st->n_steps; s++) {
+        const RsStep *step = &g_array_index(m->steps, RsStep, s);
+        const RsSpan *span = &g_array_index(m->step_spans, RsSpan, step->first_span + rank);
+        gint64 from = MAX(span->start_ns, w->from_ns), to = MIN(span->end_ns, w->to_ns);
+        if (span->end_ns > span->start_ns && span->start_ns >= w->to_ns)
+            return;
+        Sum *sum = sum_of(st, i, s + 1);
+        if (to > from)
+            rs_timeline_sum(&st->ctx->timelines[rank], from, to, sum->parts, &sum->hidden_ns);
+    }
+}
+
 static void feed(gpointer state, const RsWindow *w)
 {
     State *st = state;
-    const RsModel *m = st->ctx->model;
     for (guint32 i = 0; i < st->n_ranks; i++) {
-        guint32 r = st->ranks[i];
-        const RsTimeline *t = &st->ctx->timelines[r];
         Sum *run = sum_of(st, i, 0);
-        rs_timeline_sum(t, w->from_ns, w->to_ns, run->parts, &run->hidden_ns);
-        for (guint32 s = 0; s < st->n_steps; s++) {
-            const RsStep *step = &g_array_index(m->steps, RsStep, s);
-            const RsSpan *span = &g_array_index(m->step_spans, RsSpan, step->first_span + r);
-            gint64 from = MAX(span->start_ns, w->from_ns), to = MIN(span->end_ns, w->to_ns);
-            Sum *sum = sum_of(st, i, s + 1);
-            if (to > from)
-                rs_timeline_sum(t, from, to, sum->parts, &sum->hidden_ns);
-        }
+        rs_timeline_sum(&st->ctx->timelines[st->ranks[i]], w->from_ns, w->to_ns, run->parts,
+                        &run->hidden_ns);
+        feed_steps(st, i, w);
     }
 }
 
