@@ -23,6 +23,7 @@ typedef struct {
     const RsTimeline *timelines; /* by RsRank index */
     const guint8 *rank_in;       /* by RsRank index: 1 where the scope holds the rank */
     gint64 span_ns;              /* length of the part of the run that is looked at */
+    guint32 n_steps;             /* that lie in it, or reach into it */
     gboolean whole;              /* nothing was cut away */
 } RsContext;
 

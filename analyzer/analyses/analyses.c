@@ -68,14 +68,6 @@ static RsWindow window_of(const RsContext *ctx, gint64 from_ns, gint64 to_ns)
     return w;
 }
 
-static gboolean step_wanted(const RsScope *scope, guint32 number)
-{
-    for (guint i = 0; i < scope->steps->len; i++)
-        if (g_array_index(scope->steps, guint32, i) == number)
-            return TRUE;
-    return FALSE;
-}
-
 static void add_window(GArray *windows, RsContext *ctx, gint64 from_ns, gint64 to_ns)
 {
     if (windows->len > 0)
@@ -87,7 +79,16 @@ static void add_window(GArray *windows, RsContext *ctx, gint64 from_ns, gint64 t
     g_array_append_val(windows, w);
 }
 
-/* Steps whose spans overlap between ranks share the time; what lies in it counts once. */
+static GHashTable *numbers_of(const GArray *list)
+{
+    GHashTable *set = g_hash_table_new(g_direct_hash, g_direct_equal);
+    for (guint i = 0; i < list->len; i++)
+        g_hash_table_add(set, GUINT_TO_POINTER(g_array_index(list, guint32, i)));
+    return set;
+}
+
+/* One window for all of [from, to), or one for each of the steps wanted in it. Steps whose spans
+ * overlap between ranks share the time; what lies in it counts once. */
 static GArray *select_windows(RsContext *ctx, const RsScope *scope)
 {
     const RsModel *m = ctx->model;
@@ -96,14 +97,19 @@ static GArray *select_windows(RsContext *ctx, const RsScope *scope)
     gint64 to = m->duration_ns;
     if (scope && scope->to_s > 0)
         to = MIN(to, (gint64)(scope->to_s * 1e9));
-    if (!scope || !scope->steps) {
+    gboolean by_step = scope && scope->steps;
+    if (!by_step)
         add_window(windows, ctx, from, to);
-        return windows;
-    }
+    g_autoptr(GHashTable) wanted = by_step ? numbers_of(scope->steps) : NULL;
     for (guint i = 0; i < m->steps->len; i++) {
         const RsStep *s = &g_array_index(m->steps, RsStep, i);
-        if (step_wanted(scope, s->number))
-            add_window(windows, ctx, MAX(from, s->start_ns), MIN(to, s->end_ns));
+        gint64 start = MAX(from, s->start_ns), end = MIN(to, s->end_ns);
+        if (end <= start ||
+            (by_step && !g_hash_table_contains(wanted, GUINT_TO_POINTER(s->number))))
+            continue;
+        ctx->n_steps++;
+        if (by_step)
+            add_window(windows, ctx, start, end);
     }
     return windows;
 }

@@ -90,6 +90,7 @@ static gboolean pick(const RsContext *ctx, GHashTable *phases, const guint8 *mem
         ret->own_ns = p->own_ns[rank] / (gint64)per;
         ret->others_ns = others / (gint64)per;
     }
+    ret->per_step = m->steps->len > 0;
     ret->share = all > 0 ? (gdouble)most / (gdouble)all : 0;
     return most > 0;
 }

@@ -11,12 +11,14 @@ G_BEGIN_DECLS
 
 typedef struct {
     const gchar *name;        /* borrowed from the model */
-    gint64 own_ns, others_ns; /* per step (per occurrence where there are no steps) */
+    gboolean per_step;        /* else, in a run without steps, per occurrence on the rank */
+    gint64 own_ns, others_ns; /* over the run, divided by steps or occurrences */
     gdouble share;            /* of all that the rank spends more than the others, in any phase */
 } RsPhaseExcess;
 
-/* Finds the range, on main threads and not itself a step, in which `rank` spends most more own time
- * than the median of the other `member`s (by RsRank index). FALSE where there is none. */
+/* Finds the range on main threads in which `rank` spends most more own time than the median of the
+ * other `member`s (by RsRank index). What a range holds inside is not its own: a step's range has
+ * what no phase has. FALSE where there is none. */
 gboolean rs_phases_excess(const RsContext *ctx, const guint8 *member, guint32 rank,
                           RsPhaseExcess *ret_excess);
 

@@ -20,6 +20,7 @@
  * rest.
  */
 #include "analyses.h"
+#include "plural.h"
 #include "stats.h"
 #include "timeline.h"
 #include "transfers.h"
@@ -348,8 +349,8 @@ static void report(const RsContext *ctx, const Pair *p, const RsTransfer *t, RsR
         say_measure(m, p->d[i], f);
     say_reference(p->worst, f);
     if (f->steps->len)
-        rs_finding_say(f, "it holds ranks up in %u of %u steps, %.2f ms a step", f->steps->len,
-                       m->steps->len, (gdouble)cost / 1e6 / f->steps->len);
+        rs_finding_say(f, "it holds ranks up in %u of %u step%s, %.2f ms a step", f->steps->len,
+                       ctx->n_steps, rs_plural(ctx->n_steps), (gdouble)cost / 1e6 / f->steps->len);
     f->remedy = g_strdup("check that path's cable, port errors, negotiated speed and routing, and "
                          "what else uses it; until it is repaired, leave one of the two hosts out "
                          "or give them neighbouring work that exchanges less");

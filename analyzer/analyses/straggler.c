@@ -26,6 +26,7 @@
 #include "analyses.h"
 #include "gatherings.h"
 #include "phases.h"
+#include "plural.h"
 #include "stats.h"
 #include "timeline.h"
 
@@ -337,7 +338,7 @@ static const gchar *host_of(const RsModel *m, guint32 rank)
     return rs_model_str(m, g_array_index(m->hosts, RsHost, rs_model_rank(m, rank)->host).name);
 }
 
-static void say_lateness(const RsModel *m, const Suspect *x, RsFinding *f)
+static void say_lateness(const RsContext *ctx, const Suspect *x, RsFinding *f)
 {
     const Stream *s = x->stream;
     gboolean rendezvous = s->stream == RS_STREAM_RENDEZVOUS;
@@ -358,9 +359,9 @@ static void say_lateness(const RsModel *m, const Suspect *x, RsFinding *f)
                    "lateness adds up to %.3f s for this rank and %.3f s for the median other",
                    (gdouble)s->noise_ns / 1e6, (gdouble)s->unsure_ns / 1e6,
                    (gdouble)x->cost_ns / 1e9, (gdouble)x->others_ns / 1e9);
-    if (f->steps->len > 0 && m->steps->len > 0)
-        rs_finding_say(f, "seen in %u of %u steps, from step %u to step %u", f->steps->len,
-                       m->steps->len, g_array_index(f->steps, guint32, 0),
+    if (f->steps->len > 0)
+        rs_finding_say(f, "seen in %u of %u step%s, from step %u to step %u", f->steps->len,
+                       ctx->n_steps, rs_plural(ctx->n_steps), g_array_index(f->steps, guint32, 0),
                        g_array_index(f->steps, guint32, f->steps->len - 1));
 }
 
@@ -389,10 +390,10 @@ static void say_phase(const RsContext *ctx, const Suspect *x, RsFinding *f)
     RsPhaseExcess e;
     if (!rs_phases_excess(ctx, x->stream->member, x->rank, &e))
         return;
-    rs_finding_say(f,
-                   "%s its own time in \"%s\" is %.3f ms a step, %.3f ms on the median other rank",
+    rs_finding_say(f, "%s its own time in \"%s\" is %.3f ms %s, %.3f ms on the median other rank",
                    e.share >= 0.5 ? "that is where it is slow:" : "the largest difference:", e.name,
-                   (gdouble)e.own_ns / 1e6, (gdouble)e.others_ns / 1e6);
+                   (gdouble)e.own_ns / 1e6, e.per_step ? "a step" : "each time",
+                   (gdouble)e.others_ns / 1e6);
 }
 
 static gdouble find_confidence(const RsModel *m, const Suspect *x)
@@ -417,7 +418,7 @@ static void report(const RsContext *ctx, const Suspect *x, RsResults *results)
     }
     add_steps(m, x, f);
     f->title = g_strdup_printf("rank %d on %s is late", rank, host_of(m, x->rank));
-    say_lateness(m, x, f);
+    say_lateness(ctx, x, f);
     say_work(ctx, x, f);
     say_phase(ctx, x, f);
     f->remedy = g_strdup_printf(

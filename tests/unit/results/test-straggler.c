@@ -75,6 +75,14 @@ static const RsFinding *assert_only(const RsResults *r, gint32 rank)
     return f;
 }
 
+static gboolean says(const RsFinding *f, const gchar *text)
+{
+    for (guint i = 0; i < f->evidence->len; i++)
+        if (strstr(g_ptr_array_index(f->evidence, i), text))
+            return TRUE;
+    return FALSE;
+}
+
 /* The situation of cases/ranks/straggler-rank2: 10 steps, 4 ranks, rank 2 is 400 us late. */
 static void late_rank_is_named_with_its_cost(void **state)
 {
@@ -88,10 +96,8 @@ static void late_rank_is_named_with_its_cost(void **state)
     assert_string_equal(f->severity, "high");
     assert_string_equal(g_ptr_array_index(f->hosts, 0), "host1");
     assert_true(f->steps->len >= 9);
-    gboolean told = FALSE;
-    for (guint i = 0; i < f->evidence->len; i++)
-        told = told || strstr(g_ptr_array_index(f->evidence, i), "\"backward\"");
-    assert_true(told);
+    assert_true(says(f, "its own time in \"backward\" is"));
+    assert_true(says(f, "ms a step"));
 }
 
 /* cases/ranks/balanced: 9 us of jitter are nobody's fault, whatever the draw. */
@@ -154,6 +160,23 @@ static void late_rank_is_named_in_a_run_without_steps(void **state)
     g_autoptr(RsModel) m = run_program(&p);
     g_autoptr(RsResults) r = rs_analyze(m, NULL);
     assert_only(r, 0);
+}
+
+/* Sizes that never repeat make no steps: a phase's time is that of one occurrence. */
+static void phase_of_a_run_without_steps_is_told_each_time(void **state)
+{
+    Scene s;
+    scene_init(&s, 3, 1);
+    for (guint i = 0; i < 12; i++)
+        for (guint r = 0; r < 3; r++) {
+            gdouble now = 1000 * i + 1, came = now + (r == 1 ? 400 : 100);
+            scene_range(&s, r, "load", 0, now, came);
+            scene_collective(&s, r, RS_COLL_ALLREDUCE, i, 100 + i * i, 0, came, now + 450);
+        }
+    g_autoptr(RsModel) m = scene_finish(&s);
+    assert_int_equal(m->steps->len, 0);
+    g_autoptr(RsResults) r = rs_analyze(m, NULL);
+    assert_true(says(assert_only(r, 1), "\"load\" is 0.400 ms each time, 0.100 ms on the median"));
 }
 
 static void rank_late_in_one_step_of_ten_is_not_a_straggler(void **state)
@@ -449,6 +472,7 @@ static void scope_keeps_to_steps_and_ranks(void **state)
     g_autoptr(RsResults) r = rs_analyze(m, &scope);
     const RsFinding *f = assert_only(r, 1);
     assert_true(f->cost_s > 8 * 290e-6 && f->cost_s < 8 * 310e-6);
+    assert_true(says(f, "seen in 8 of 8 steps, from step 4 to step 11"));
     assert_null(scene_breakdown(r, 2, RS_NONE));
     assert_null(scene_breakdown(r, 0, 3));
     assert_non_null(scene_breakdown(r, 0, 4));
@@ -470,6 +494,7 @@ int main(void)
         cmocka_unit_test(late_rank_shows_in_agreements_where_collectives_start_together),
         cmocka_unit_test(late_one_of_two_is_named),
         cmocka_unit_test(late_rank_is_named_in_a_run_without_steps),
+        cmocka_unit_test(phase_of_a_run_without_steps_is_told_each_time),
         cmocka_unit_test(rank_late_in_one_step_of_ten_is_not_a_straggler),
         cmocka_unit_test(groups_of_one_name_are_kept_apart),
         cmocka_unit_test(costs_that_overlap_are_told_as_they_count),
