@@ -5,6 +5,7 @@
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define TAG 1
 
@@ -73,6 +74,17 @@ int rt_control_send(struct rt_control *c, int to, const struct rt_bytes *message
     s->next = c->sending;
     c->sending = s;
     return forget_sent(c);
+}
+
+int rt_control_flush(struct rt_control *c)
+{
+    const struct timespec pause = {.tv_nsec = 50000};
+    int error = forget_sent(c);
+    while (!error && c->sending) {
+        nanosleep(&pause, NULL);
+        error = forget_sent(c);
+    }
+    return error;
 }
 
 int rt_control_receive(struct rt_control *c, int *ret_from, struct rt_bytes *ret)

@@ -189,6 +189,10 @@ static int coordinate(struct rt_worker *w)
     for (int r = 0; r < w->groups.topology.size && message.n > 0 && !error; r++)
         if (r != COORDINATOR)
             error = rt_control_send(w->groups.control, r, &message);
+    /* a long message goes out only while this rank looks after MPI: not while it works by NCCL, for
+     * which the others would be missing */
+    if (!error)
+        error = rt_control_flush(w->groups.control);
     if (!error && message.n > 0)
         error = obey(w, &message);
     free(message.data);

@@ -158,6 +158,26 @@ static void check_broadcast(void)
     CHECK(rt_broadcast_async("x", small, 1, RT_INT32, rt_size()) == -EINVAL, "no such root");
 }
 
+/* Their announcements and orders are longer than what an MPI sends without the other side's help.
+ */
+static void check_many(void)
+{
+    enum { MANY = 500 };
+    static int32_t data[MANY];
+    static int handles[MANY];
+    char name[RT_NAME_MAX + 1];
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "%0*d", RT_NAME_MAX, i);
+        data[i] = rt_rank() + i;
+        handles[i] = rt_allreduce_async(name, &data[i], &data[i], 1, RT_INT32, RT_MAX, 1, 1);
+        CHECK(handles[i] >= 0, "%d", i);
+    }
+    for (int i = 0; i < MANY; i++) {
+        CHECK(rt_wait(handles[i]) == 0, "%d", i);
+        CHECK(data[i] == rt_size() - 1 + i, "%d is %d", i, data[i]);
+    }
+}
+
 /* Nobody passes before the last has come: each leaves a file before, and sees all files after. */
 static void check_barrier(void)
 {
@@ -250,8 +270,9 @@ int main(int argc, char **argv)
     } cases[] = {
         {"topology", check_topology, 1}, {"allreduce", check_allreduce, 1},
         {"scales", check_scales, 1},     {"broadcast", check_broadcast, 1},
-        {"barrier", check_barrier, 1},   {"mismatch", check_mismatch, 2},
-        {"names", check_names, 1},       {"leaving", check_leaving, 2}, /* ends the run: the last */
+        {"many", check_many, 1},         {"barrier", check_barrier, 1},
+        {"mismatch", check_mismatch, 2}, {"names", check_names, 1},
+        {"leaving", check_leaving, 2}, /* ends the run: the last */
     };
     int provided;
     const char *mpi = getenv("RUNTIME_CHECK_MPI");
