@@ -76,10 +76,10 @@ static int by_leaders(const struct batch *b, const void *in, char *out, uint64_t
 /* Every rank chooses alike: by what all know. */
 enum path { PATH_MPI, PATH_NCCL, PATH_PARTS, PATH_LEADERS };
 
-static enum path path_of(const struct rt_executor *e)
+static enum path path_of(const struct batch *b)
 {
-    const struct rt_topology *t = &e->groups->topology;
-    if (!e->hierarchical || t->host_count == t->size)
+    const struct rt_topology *t = &b->e->groups->topology;
+    if (!b->e->hierarchical || t->host_count == t->size || !rt_inside_has(b->like->type))
         return PATH_MPI;
     if (t->host_count == 1)
         return PATH_NCCL;
@@ -87,19 +87,20 @@ static enum path path_of(const struct rt_executor *e)
 }
 
 /* What a length must be a multiple of. */
-static uint64_t unit_of(const struct rt_executor *e)
+static uint64_t unit_of(const struct batch *b)
 {
-    return path_of(e) == PATH_PARTS ? (uint64_t)e->groups->topology.local_size : 1;
+    return path_of(b) == PATH_PARTS ? (uint64_t)b->e->groups->topology.local_size : 1;
 }
 
 static int reduce(const struct batch *b, const void *in, char *out, uint64_t count)
 {
     struct rt_groups *g = b->e->groups;
     const enum rt_type type = b->like->type;
-    /* an average is divided once, at the end: the steps only add */
-    const enum rt_op op = b->like->op == RT_AVG ? RT_SUM : b->like->op;
+    /* an average is one over all ranks: the steps only add */
+    const enum rt_op op = rt_partial_op(type, b->like->op);
     int error = 0;
-    switch (path_of(b->e)) {
+    in = rt_average_begin(out, in, count, type, b->like->op, g->topology.size);
+    switch (path_of(b)) {
     case PATH_MPI:
         activity(b, "MPI_ALLREDUCE");
         error = b->e->allreduce(g->all, in, out, count, type, op);
@@ -115,27 +116,12 @@ static int reduce(const struct batch *b, const void *in, char *out, uint64_t cou
         error = by_leaders(b, in, out, count, op);
         break;
     }
-    if (!error && b->like->op == RT_AVG)
-        rt_divide(out, count, type, g->topology.size);
+    if (!error)
+        rt_average_end(out, count, type, b->like->op, g->topology.size);
     return error;
 }
 
 /* ---- in and out ---- */
-
-/* out = factor * in; integers are cut toward zero. */
-static void scale(void *out, const void *in, uint64_t count, enum rt_type type, double factor)
-{
-    if (factor == 1) {
-        if (out != in && count > 0)
-            memcpy(out, in, count * rt_type_bytes(type));
-    } else if (type == RT_FLOAT32) {
-        for (uint64_t i = 0; i < count; i++)
-            ((float *)out)[i] = (float)(((const float *)in)[i] * factor);
-    } else {
-        for (uint64_t i = 0; i < count; i++)
-            ((int32_t *)out)[i] = (int32_t)(((const int32_t *)in)[i] * factor);
-    }
-}
 
 static int grow_buffer(struct rt_executor *e, uint64_t bytes)
 {
@@ -154,7 +140,7 @@ static void copy_in(const struct batch *b, char *buffer, uint64_t bytes)
     for (unsigned i = 0; i < b->n; i++) {
         const struct rt_operation *o = b->operations[i];
         uint64_t used = o->tensor.count * rt_type_bytes(o->tensor.type);
-        scale(at, o->in, o->tensor.count, o->tensor.type, o->tensor.prescale);
+        rt_scale(at, o->in, o->tensor.count, o->tensor.type, o->tensor.prescale);
         memset(at + used, 0, rt_fusion_bytes(&o->tensor) - used);
         at += rt_fusion_bytes(&o->tensor);
     }
@@ -166,7 +152,7 @@ static void copy_out(const struct batch *b, const char *buffer)
     activity(b, "MEMCPY_OUT_FUSION_BUFFER");
     for (unsigned i = 0; i < b->n; i++) {
         const struct rt_operation *o = b->operations[i];
-        scale(o->out, buffer, o->tensor.count, o->tensor.type, o->tensor.postscale);
+        rt_scale(o->out, buffer, o->tensor.count, o->tensor.type, o->tensor.postscale);
         buffer += rt_fusion_bytes(&o->tensor);
     }
 }
@@ -174,7 +160,7 @@ static void copy_out(const struct batch *b, const char *buffer)
 static int allreduce_in_buffer(const struct batch *b)
 {
     struct rt_executor *e = b->e;
-    uint64_t bytes = 0, unit = unit_of(e) * RT_FUSION_UNIT;
+    uint64_t bytes = 0, unit = unit_of(b) * RT_FUSION_UNIT;
     for (unsigned i = 0; i < b->n; i++)
         bytes += rt_fusion_bytes(&b->operations[i]->tensor);
     bytes = (bytes + unit - 1) / unit * unit;
@@ -194,12 +180,12 @@ static int allreduce_alone(const struct batch *b)
     const struct rt_tensor *t = b->like;
     const void *in = o->in;
     if (t->prescale != 1) {
-        scale(o->out, in, t->count, t->type, t->prescale);
+        rt_scale(o->out, in, t->count, t->type, t->prescale);
         in = o->out;
     }
     int error = reduce(b, in, o->out, t->count);
     if (!error)
-        scale(o->out, o->out, t->count, t->type, t->postscale);
+        rt_scale(o->out, o->out, t->count, t->type, t->postscale);
     return error;
 }
 
@@ -207,7 +193,7 @@ static int allreduce(const struct batch *b)
 {
     if (b->n == 1 && b->like->count == 0)
         return 0;
-    bool alone = b->n == 1 && b->like->count % unit_of(b->e) == 0;
+    bool alone = b->n == 1 && b->like->count % unit_of(b) == 0;
     return alone ? allreduce_alone(b) : allreduce_in_buffer(b);
 }
 
@@ -215,7 +201,7 @@ static int broadcast(const struct batch *b)
 {
     struct rt_groups *g = b->e->groups;
     void *data = b->operations[0]->out;
-    if (path_of(b->e) == PATH_NCCL) {
+    if (path_of(b) == PATH_NCCL) {
         activity(b, "NCCL_BCAST");
         return rt_inside_broadcast(g->inside, data, b->like->count, b->like->type, b->like->root);
     }

@@ -15,7 +15,7 @@
 struct rt_executor {
     struct rt_groups *groups;
     rt_allreduce_fn *allreduce; /* by MPI */
-    bool hierarchical;          /* NCCL inside hosts; else one ring of MPI over all */
+    bool hierarchical;          /* NCCL inside hosts, for types it has; else MPI over all */
     char *buffer;               /* for fusion; grows */
     uint64_t buffer_bytes;
 };

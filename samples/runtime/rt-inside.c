@@ -84,9 +84,32 @@ void rt_inside_free(struct rt_inside *inside)
     free(inside);
 }
 
+/* One more than NCCL's number; 0: NCCL has it not. */
+#define HAS(type) ((type) + 1)
+static const int types[RT_TYPE_COUNT] = {
+    [RT_FLOAT32] = HAS(ncclFloat32),
+    [RT_FLOAT64] = HAS(ncclFloat64),
+    [RT_FLOAT16] = HAS(ncclFloat16),
+    [RT_BFLOAT16] = HAS(ncclBfloat16),
+    [RT_FLOAT8_E4M3] = HAS(ncclFloat8e4m3),
+    [RT_FLOAT8_E5M2] = HAS(ncclFloat8e5m2),
+    [RT_INT8] = HAS(ncclInt8),
+    [RT_INT32] = HAS(ncclInt32),
+    [RT_INT64] = HAS(ncclInt64),
+    [RT_UINT8] = HAS(ncclUint8),
+    [RT_UINT32] = HAS(ncclUint32),
+    [RT_UINT64] = HAS(ncclUint64),
+};
+#undef HAS
+
+bool rt_inside_has(enum rt_type type)
+{
+    return types[type] != 0;
+}
+
 static ncclDataType_t type_of(enum rt_type type)
 {
-    return type == RT_FLOAT32 ? ncclFloat32 : ncclInt32;
+    return (ncclDataType_t)(types[type] - 1);
 }
 
 static ncclRedOp_t op_of(enum rt_op op)

@@ -8,6 +8,7 @@
 #ifndef RT_INSIDE_H
 #define RT_INSIDE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,9 @@ int rt_inside_make_id(struct rt_inside_id *ret);
 struct rt_inside *rt_inside_new(const struct rt_inside_id *id, int rank, int size);
 void rt_inside_free(struct rt_inside *inside);
 const char *rt_inside_error(void);
+
+/* The calls below take only types that NCCL has: not int16, uint16 and bool. */
+bool rt_inside_has(enum rt_type type);
 
 /* `in` has size * part_count elements, `out` gets this rank's part. */
 int rt_inside_reduce_scatter(struct rt_inside *inside, const void *in, void *out,

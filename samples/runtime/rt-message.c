@@ -16,13 +16,17 @@ const char *rt_kind_name(enum rt_kind kind)
 
 const char *rt_type_name(enum rt_type type)
 {
-    static const char *const names[] = {"float32", "int32"};
+#define NAME(name, text, bytes) text,
+    static const char *const names[] = {RT_TYPE_LIST(NAME)};
+#undef NAME
     return type < RT_TYPE_COUNT ? names[type] : "?";
 }
 
 const char *rt_op_name(enum rt_op op)
 {
-    static const char *const names[] = {"sum", "product", "max", "min", "average"};
+#define NAME(name, text) text,
+    static const char *const names[] = {RT_OP_LIST(NAME)};
+#undef NAME
     return op < RT_OP_COUNT ? names[op] : "?";
 }
 

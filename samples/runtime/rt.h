@@ -8,6 +8,10 @@
  * moves by NCCL, between hosts by MPI: reduce-scatter inside, a ring between, allgather inside.
  * A host is RT_HOST, else the host's name. Results are the same bits on every rank.
  *
+ * Types: those of rt-types.h; arithmetic as rt-coll.h says it. A tensor of int16, uint16 or bool,
+ * which NCCL has not, goes by MPI alone. Scales multiply in double and round once; an integer is
+ * cut toward zero and stays within its type; a bool keeps its truth unless the scale is 0.
+ *
  * Memory: buffers are host memory (hostnccl takes it), the caller's, and must stay until the
  * operation was waited for; `in` may equal `out`.
  *

@@ -10,8 +10,10 @@
  * collectives one after the other, in the order that NCCL makes of them (by kind and size, not by
  * call), then its sends and receives at once.
  *
- * Types: ncclFloat32 and ncclInt32; another is refused with ncclInvalidArgument (ncclGetLastError
- * names it). Operations: sum, prod, max, min, avg; operators of one's own are refused.
+ * Types and operations: all; the arithmetic is that of rt-coll.h: every step rounds to the type, a
+ * NaN stays one in min and max too, float8 saturates, an average of float16 stays finite where its
+ * inputs are. A type or operation that is none is refused with ncclInvalidArgument, and
+ * ncclGetLastError names it.
  *
  * Errors: a rank that dies ends its peers' operations: ncclCommGetAsyncError then says
  * ncclRemoteError, and synchronising the stream cudaErrorLaunchFailure, once.
@@ -205,6 +207,13 @@ HOSTNCCL_API(ncclResult_t, Recv,
              (void *recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
               cudaStream_t stream));
 
+/* An operation for `datatype` on `comm` alone: the sum of what each rank has multiplied by its own
+ * scalar first. A scalar in device memory is read when the operation runs. */
+HOSTNCCL_API(ncclResult_t, RedOpCreatePreMulSum,
+             (ncclRedOp_t * op, void *scalar, ncclDataType_t datatype,
+              ncclScalarResidence_t residence, ncclComm_t comm));
+HOSTNCCL_API(ncclResult_t, RedOpDestroy, (ncclRedOp_t op, ncclComm_t comm));
+
 HOSTNCCL_API(ncclResult_t, GroupStart, (void));
 HOSTNCCL_API(ncclResult_t, GroupEnd, (void));
 
@@ -212,10 +221,6 @@ HOSTNCCL_API(ncclResult_t, GroupEnd, (void));
 HOSTNCCL_API(ncclResult_t, CommShrink,
              (ncclComm_t comm, int *excludeRanksList, int excludeRanksCount, ncclComm_t *newcomm,
               ncclConfig_t *config, int shrinkFlags));
-HOSTNCCL_API(ncclResult_t, RedOpCreatePreMulSum,
-             (ncclRedOp_t * op, void *scalar, ncclDataType_t datatype,
-              ncclScalarResidence_t residence, ncclComm_t comm));
-HOSTNCCL_API(ncclResult_t, RedOpDestroy, (ncclRedOp_t op, ncclComm_t comm));
 HOSTNCCL_API(ncclResult_t, CommWindowRegister,
              (ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win, int winFlags));
 HOSTNCCL_API(ncclResult_t, CommWindowDeregister, (ncclComm_t comm, ncclWindow_t win));

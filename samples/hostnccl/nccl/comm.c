@@ -83,6 +83,7 @@ static void comm_free(ncclComm_t c)
     rt_transport_shm_release(&c->data);
     rt_transport_shm_release(&c->control);
     hostnccl_region_close(&c->region);
+    free(c->redops);
     c->magic = 0;
     pthread_cond_destroy(&c->moved);
     pthread_mutex_destroy(&c->launch_lock);

@@ -22,7 +22,7 @@ static int broadcast(const struct hostnccl_op *op, struct rt_transport *t)
     return rt_broadcast(t, op->out, op->count, op->type, op->root);
 }
 
-static int run_collective(const struct hostnccl_op *op)
+static int run_ready(const struct hostnccl_op *op)
 {
     struct rt_transport *t = &op->comm->data.base;
     uint64_t count = whole_count(op);
@@ -40,6 +40,29 @@ static int run_collective(const struct hostnccl_op *op)
     default:
         return -EINVAL;
     }
+}
+
+/* The input is the caller's: where `out` can't take what it becomes, a copy of it does. */
+static int run_multiplied(const struct hostnccl_op *op)
+{
+    bool fits =
+        op->func == FUNC_ALLREDUCE || (op->func == FUNC_REDUCE && op->comm->rank == op->root);
+    uint64_t count = whole_count(op);
+    void *copy = fits ? NULL : malloc(count * rt_type_bytes(op->type));
+    struct hostnccl_op ready = *op;
+    ready.in = fits ? op->out : copy;
+    if (!ready.in)
+        return -ENOMEM;
+    rt_multiply(fits ? op->out : copy, op->in, count, op->type,
+                op->scalar_at ? op->scalar_at : op->scalar);
+    int error = run_ready(&ready);
+    free(copy);
+    return error;
+}
+
+static int run_collective(const struct hostnccl_op *op)
+{
+    return op->multiplies ? run_multiplied(op) : run_ready(op);
 }
 
 const char *hostnccl_algorithm(const struct hostnccl_op *op)

@@ -96,6 +96,8 @@ struct ncclComm {
     pthread_mutex_t launch_lock; /* ticket and place on the stream are taken together */
     void *profiler_context;
     bool profiled;
+    struct hostnccl_redop *redops; /* made by the program; under `lock` */
+    unsigned redop_count;
     uint64_t seq_numbers[FUNC_COUNT]; /* collectives launched, by function, as NCCL counts */
 };
 
@@ -120,6 +122,9 @@ struct hostnccl_op {
     enum rt_type type;
     ncclRedOp_t redop;
     enum rt_op op;
+    bool multiplies;       /* the input, by a scalar, first */
+    const void *scalar_at; /* device memory; NULL: `scalar` */
+    char scalar[RT_TYPE_BYTES_MAX];
     int root; /* or peer */
     ncclComm_t comm;
     cudaStream_t stream;
@@ -150,6 +155,14 @@ ncclResult_t hostnccl_group_job(hostnccl_job_fn *run, void *argument);
 ncclResult_t hostnccl_group_note(ncclResult_t result);
 /* How deep the thread is in groups. */
 int hostnccl_group_depth(void);
+
+/* ---- redop.c: types and operators ---- */
+
+const char *hostnccl_datatype_name(ncclDataType_t datatype);
+/* `call` is for the message. */
+ncclResult_t hostnccl_datatype(const char *call, ncclDataType_t datatype, enum rt_type *ret);
+/* Sets what op->redop means, for op->datatype. */
+ncclResult_t hostnccl_redop_set(struct hostnccl_op *op, const char *call);
 
 /* ---- schedule.c ---- */
 

@@ -17,35 +17,6 @@ static bool has_redop(enum hostnccl_func func)
     return func == FUNC_ALLREDUCE || func == FUNC_REDUCE || func == FUNC_REDUCESCATTER;
 }
 
-static ncclResult_t set_type(struct hostnccl_op *op)
-{
-    if (op->datatype == ncclFloat32)
-        op->type = RT_FLOAT32;
-    else if (op->datatype == ncclInt32)
-        op->type = RT_INT32;
-    else
-        return hostnccl_fail(ncclInvalidArgument,
-                             "%s: the stand-in has ncclFloat32 and ncclInt32, not type %d",
-                             names[op->func], (int)op->datatype);
-    return ncclSuccess;
-}
-
-static ncclResult_t set_redop(struct hostnccl_op *op)
-{
-    static const enum rt_op ops[ncclNumOps] = {[ncclSum] = RT_SUM,
-                                               [ncclProd] = RT_PROD,
-                                               [ncclMax] = RT_MAX,
-                                               [ncclMin] = RT_MIN,
-                                               [ncclAvg] = RT_AVG};
-    if (!has_redop(op->func))
-        return ncclSuccess;
-    if ((unsigned)op->redop >= ncclNumOps)
-        return hostnccl_fail(ncclInvalidArgument, "%s: operation %d", names[op->func],
-                             (int)op->redop);
-    op->op = ops[op->redop];
-    return ncclSuccess;
-}
-
 /* Which buffers this rank must have. */
 static bool buffers_are_there(const struct hostnccl_op *op)
 {
@@ -61,15 +32,15 @@ static ncclResult_t check(struct hostnccl_op *op)
 {
     ncclResult_t result = hostnccl_comm_check(op->comm);
     if (result == ncclSuccess)
-        result = set_type(op);
-    if (result == ncclSuccess)
-        result = set_redop(op);
+        result = hostnccl_datatype(names[op->func], op->datatype, &op->type);
+    if (result == ncclSuccess && has_redop(op->func))
+        result = hostnccl_redop_set(op, names[op->func]);
     if (result != ncclSuccess)
         return result;
     if (op->root < 0 || op->root >= op->comm->size)
         return hostnccl_fail(ncclInvalidArgument, "%s: root or peer %d of %d ranks",
                              names[op->func], op->root, op->comm->size);
-    if (op->count > (uint64_t)PTRDIFF_MAX / 4 / (uint64_t)op->comm->size)
+    if (op->count > (uint64_t)PTRDIFF_MAX / rt_type_bytes(op->type) / (uint64_t)op->comm->size)
         return hostnccl_fail(ncclInvalidArgument, "%s: count %llu", names[op->func],
                              (unsigned long long)op->count);
     if (!buffers_are_there(op))

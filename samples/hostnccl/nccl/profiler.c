@@ -40,11 +40,6 @@ static const char *const func_names[FUNC_COUNT] = {
     "Send",      "Recv",   "AlltoAll",  "Scatter",       "Gather",
 };
 
-static const char *datatype_name(ncclDataType_t datatype)
-{
-    return datatype == ncclInt32 ? "ncclInt32" : "ncclFloat32";
-}
-
 static bool is_copy(const struct hostnccl_op *op)
 {
     return op->func == FUNC_ALLGATHER || op->func == FUNC_BROADCAST;
@@ -342,12 +337,12 @@ void hostnccl_profiler_call_begin(struct hostnccl_op *op)
     if (p2p) {
         e.p2p_api.func = func_names[op->func];
         e.p2p_api.count = op->count;
-        e.p2p_api.datatype = datatype_name(op->datatype);
+        e.p2p_api.datatype = hostnccl_datatype_name(op->datatype);
         e.p2p_api.stream = op->stream;
     } else {
         e.coll_api.func = func_names[op->func];
         e.coll_api.count = op->count;
-        e.coll_api.datatype = datatype_name(op->datatype);
+        e.coll_api.datatype = hostnccl_datatype_name(op->datatype);
         e.coll_api.root = op->root;
         e.coll_api.stream = op->stream;
     }
@@ -386,7 +381,7 @@ static void start_task(struct hostnccl_op *op, void *group)
         e.type = PROFILE_P2P;
         e.p2p.func = func_names[op->func];
         e.p2p.buffer = op->func == FUNC_SEND ? (void *)(uintptr_t)op->in : op->out;
-        e.p2p.datatype = datatype_name(op->datatype);
+        e.p2p.datatype = hostnccl_datatype_name(op->datatype);
         e.p2p.count = op->count;
         e.p2p.peer = op->root;
         e.p2p.channels = 1;
@@ -399,7 +394,7 @@ static void start_task(struct hostnccl_op *op, void *group)
         e.coll.out = op->out;
         e.coll.count = copies ? op->count * rt_type_bytes(op->type) : op->count;
         e.coll.root = op->root;
-        e.coll.datatype = copies ? "ncclInt8" : datatype_name(op->datatype);
+        e.coll.datatype = copies ? "ncclInt8" : hostnccl_datatype_name(op->datatype);
         e.coll.channels = 1;
         e.coll.warps = 1;
         e.coll.algorithm = hostnccl_algorithm(op);

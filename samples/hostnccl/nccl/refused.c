@@ -16,19 +16,6 @@ ncclResult_t pncclCommShrink(ncclComm_t comm, int *excludeRanksList, int exclude
 }
 HOSTNCCL_WEAK(CommShrink);
 
-ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataType_t datatype,
-                                       ncclScalarResidence_t residence, ncclComm_t comm)
-{
-    return refuse("ncclRedOpCreatePreMulSum");
-}
-HOSTNCCL_WEAK(RedOpCreatePreMulSum);
-
-ncclResult_t pncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm)
-{
-    return refuse("ncclRedOpDestroy");
-}
-HOSTNCCL_WEAK(RedOpDestroy);
-
 ncclResult_t pncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win,
                                      int winFlags)
 {

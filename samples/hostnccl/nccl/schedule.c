@@ -40,7 +40,8 @@ static int size_class(const struct hostnccl_op *op)
 static bool is_alike(const struct hostnccl_op *a, const struct hostnccl_op *b)
 {
     bool copies = a->func == FUNC_ALLGATHER || a->func == FUNC_BROADCAST;
-    return a->func == b->func && (copies || (a->redop == b->redop && a->type == b->type));
+    return a->func == b->func &&
+           (copies || (a->op == b->op && a->multiplies == b->multiplies && a->type == b->type));
 }
 
 static struct hostnccl_op *largest(struct hostnccl_op *ops)

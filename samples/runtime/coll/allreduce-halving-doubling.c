@@ -53,9 +53,8 @@ static int halving_steps(struct rt_transport *t, const struct rt_fold *f, const 
     }
 
     /* 2. This rank's whole part. */
-    if (op == RT_AVG)
-        rt_divide(rt_at_mutable(out, parts_first(f, count, mine), type),
-                  parts_count(f, count, mine), type, t->size);
+    rt_average_end(rt_at_mutable(out, parts_first(f, count, mine), type),
+                   parts_count(f, count, mine), type, op, t->size);
 
     /* 3. Allgather: what it has doubles in each step. */
     for (int d = 1; d < f->working; d *= 2) {
@@ -85,8 +84,9 @@ int rt_allreduce_halving_doubling(struct rt_transport *t, const void *in, void *
     for (uint64_t first = 0; first < count; first += block) {
         uint64_t now = rt_min_u64(block, count - first);
         void *target = rt_at_mutable(out, first, type);
-        const void *source;
-        int error = rt_fold_in(t, &f, rt_at(in, first, type), target, now, type, op, &source);
+        const void *source =
+            rt_average_begin(target, rt_at(in, first, type), now, type, op, t->size);
+        int error = rt_fold_in(t, &f, source, target, now, type, op, &source);
         if (!error && f.number >= 0)
             error = halving_steps(t, &f, source, target, now, type, op);
         if (!error)

@@ -12,18 +12,19 @@ int rt_allreduce_hierarchical(struct rt_transport *inside, struct rt_transport *
                               const void *in, void *out, uint64_t count, enum rt_type type,
                               enum rt_op op)
 {
-    /* an average is divided once, by all ranks: the parts only add */
-    const enum rt_op partial = op == RT_AVG ? RT_SUM : op;
+    const int size = inside->size * across->size;
+    /* an average is one over all ranks: the parts only add */
+    const enum rt_op partial = rt_partial_op(type, op);
     const uint64_t first = rt_part_first(count, inside->size, inside->rank);
     const uint64_t mine = rt_part_count(count, inside->size, inside->rank);
     void *part = rt_at_mutable(out, first, type);
 
+    in = rt_average_begin(out, in, count, type, op, size);
     int error = rt_reduce_scatter_ring(inside, in, part, count, type, partial);
     if (!error)
         error = rt_allreduce(across, part, part, mine, type, partial);
     if (error)
         return error;
-    if (op == RT_AVG)
-        rt_divide(part, mine, type, inside->size * across->size);
+    rt_average_end(part, mine, type, op, size);
     return rt_allgather_ring(inside, part, out, count, type);
 }

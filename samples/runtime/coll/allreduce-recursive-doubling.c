@@ -39,12 +39,12 @@ static int doubling_steps(struct rt_transport *t, const struct rt_fold *f, const
 static int doubling_block(struct rt_transport *t, const struct rt_fold *f, const void *in,
                           void *out, uint64_t count, enum rt_type type, enum rt_op op)
 {
-    const void *source;
-    int error = rt_fold_in(t, f, in, out, count, type, op, &source);
+    const void *source = rt_average_begin(out, in, count, type, op, t->size);
+    int error = rt_fold_in(t, f, source, out, count, type, op, &source);
     if (!error && f->number >= 0) {
         error = doubling_steps(t, f, source, out, count, type, op);
-        if (!error && op == RT_AVG)
-            rt_divide(out, count, type, t->size);
+        if (!error)
+            rt_average_end(out, count, type, op, t->size);
     }
     return error ? error : rt_fold_out(t, f, out, count, type);
 }

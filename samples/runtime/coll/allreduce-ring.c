@@ -27,9 +27,8 @@ static int ring_round(struct rt_transport *t, const char *in, char *out, uint64_
     }
 
     /* 2. This rank's whole part. */
-    if (op == RT_AVG)
-        rt_divide(rt_at_mutable(out, rt_part_first(count, n, to), type),
-                  rt_part_count(count, n, to), type, n);
+    rt_average_end(rt_at_mutable(out, rt_part_first(count, n, to), type),
+                   rt_part_count(count, n, to), type, op, n);
 
     /* 3. Whole parts go round. */
     for (int s = 0; s < n - 1; s++) {
@@ -53,8 +52,11 @@ int rt_allreduce_ring(struct rt_transport *t, const void *in, void *out, uint64_
     }
     const uint64_t round = rt_block_count(t, type) * (uint64_t)t->size;
     for (uint64_t first = 0; first < count; first += round) {
-        int error = ring_round(t, rt_at(in, first, type), rt_at_mutable(out, first, type),
-                               rt_min_u64(round, count - first), type, op);
+        uint64_t now = rt_min_u64(round, count - first);
+        void *target = rt_at_mutable(out, first, type);
+        const void *source =
+            rt_average_begin(target, rt_at(in, first, type), now, type, op, t->size);
+        int error = ring_round(t, source, target, now, type, op);
         if (error)
             return error;
     }

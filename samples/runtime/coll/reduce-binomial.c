@@ -9,12 +9,12 @@
 
 #include "rt-step.h"
 
-/* `sum` takes the partial sums of this rank; a leaf needs none. */
+/* `sum` takes what this rank gives on, where that isn't `in`. */
 static int reduce_block(struct rt_transport *t, const void *in, void *sum, uint64_t count,
                         enum rt_type type, enum rt_op op, int root)
 {
     const int n = t->size, number = (t->rank - root + n) % n;
-    const void *have = in;
+    const void *have = rt_average_begin(sum, in, count, type, op, n);
     for (int bit = 1; bit < n; bit *= 2) {
         if (number & bit)
             return rt_exchange(t, (number - bit + root) % n, have, count, -1, NULL, 0, type);
@@ -27,8 +27,7 @@ static int reduce_block(struct rt_transport *t, const void *in, void *sum, uint6
         have = sum;
     }
     rt_copy(sum, have, count, type); /* the root, alone */
-    if (op == RT_AVG)
-        rt_divide(sum, count, type, n);
+    rt_average_end(sum, count, type, op, n);
     return 0;
 }
 

@@ -23,18 +23,21 @@ static int reduce_scatter_block(struct rt_transport *t, const void *in, void *ou
 {
     const int n = t->size, to = (t->rank + 1) % n, from = (t->rank + n - 1) % n;
     int give = from;
-    const void *sum = rt_at(in, rt_part_first(count, n, give) + offset, type);
+    uint64_t given = count_in_block(count, n, give, offset, block);
+    const void *sum = rt_average_begin(
+        partial[1], rt_at(in, rt_part_first(count, n, give) + offset, type), given, type, op, n);
     for (int s = 0; s < n - 1; s++) {
         int take = (give + n - 1) % n;
         void *target = take == t->rank ? rt_at_mutable(out, offset, type) : partial[s % 2];
-        int error =
-            rt_exchange_reduce(t, to, sum, count_in_block(count, n, give, offset, block), from,
-                               target, rt_at(in, rt_part_first(count, n, take) + offset, type),
-                               count_in_block(count, n, take, offset, block), type, op);
+        uint64_t taken = count_in_block(count, n, take, offset, block);
+        const void *mine = rt_average_begin(
+            target, rt_at(in, rt_part_first(count, n, take) + offset, type), taken, type, op, n);
+        int error = rt_exchange_reduce(t, to, sum, given, from, target, mine, taken, type, op);
         if (error)
             return error;
         sum = target;
         give = take;
+        given = taken;
     }
     return 0;
 }
@@ -57,7 +60,6 @@ int rt_reduce_scatter_ring(struct rt_transport *t, const void *in, void *out, ui
         if (error)
             return error;
     }
-    if (op == RT_AVG)
-        rt_divide(out, rt_part_count(count, t->size, t->rank), type, t->size);
+    rt_average_end(out, rt_part_count(count, t->size, t->rank), type, op, t->size);
     return 0;
 }

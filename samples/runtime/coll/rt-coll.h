@@ -18,8 +18,13 @@
  * ranks disagree about a message's size, -EINVAL, -ENOMEM, -EIO. After an error the contents of
  * `out` are undefined and the transport can only be released.
  *
- * Integers wrap; RT_MAX and RT_MIN order floats as `<` does; RT_AVG divides the sum once, at the
- * end, toward zero for integers.
+ * Arithmetic: every step rounds to the element type, floats to nearest, ties to even. Integers
+ * wrap. RT_AVG divides the sum once, at the end, toward zero for integers; float16 and float8,
+ * whose sums are soon infinite, are first divided by a power of two, at least the number of ranks,
+ * so that an average is as finite as what it is of (numbers near the smallest lose bits by that). A
+ * NaN makes sum, product, max and min NaN; -0 is below 0. Of bool sum and max are "or"; product,
+ * min and average (toward zero) "and"; any byte but 0 is true. All ranks get the same bits (of a
+ * NaN: a NaN).
  */
 #ifndef RT_COLL_H
 #define RT_COLL_H
@@ -143,7 +148,23 @@ int rt_barrier(struct rt_transport *t);
 /* out[i] = op(a[i], b[i]); out may be a or b. RT_AVG adds. */
 void rt_reduce(void *out, const void *a, const void *b, uint64_t count, enum rt_type type,
                enum rt_op op);
-/* The end of RT_AVG: data[i] /= n. */
-void rt_divide(void *data, uint64_t count, enum rt_type type, int n);
+/* out[i] = in[i] * factor, rounded once; integers are cut toward zero, and what doesn't fit them
+ * becomes the nearest that does. out may be in. */
+void rt_scale(void *out, const void *in, uint64_t count, enum rt_type type, double factor);
+/* out[i] = in[i] * *scalar, as RT_PROD does it. out may be in. */
+void rt_multiply(void *out, const void *in, uint64_t count, enum rt_type type, const void *scalar);
+
+/* What a part of the ranks reduces by, where what they get is reduced further: an average adds. */
+static inline enum rt_op rt_partial_op(enum rt_type type, enum rt_op op)
+{
+    return op != RT_AVG ? op : type == RT_BOOL ? RT_PROD : RT_SUM;
+}
+
+/* Around an average over n ranks that is made as RT_AVG or as rt_partial_op says; nothing where
+ * `op` is not RT_AVG. The first returns what is to be reduced: `in`, or `out`, which may be
+ * `in` and then has scaled values. The second turns what was reduced into the average. */
+const void *rt_average_begin(void *out, const void *in, uint64_t count, enum rt_type type,
+                             enum rt_op op, int n);
+void rt_average_end(void *data, uint64_t count, enum rt_type type, enum rt_op op, int n);
 
 #endif

@@ -175,7 +175,8 @@ static int pull(struct rt_transport_shm *t, struct message *m)
     if (__atomic_load_n(&q->slots[i].number, __ATOMIC_ACQUIRE) != pair->received + 1)
         return 0;
     uint32_t bytes = q->slots[i].bytes;
-    if (bytes > m->bytes - m->done || bytes > SLOT_BYTES)
+    if (bytes > m->bytes - m->done || bytes > SLOT_BYTES ||
+        (m->kind == KIND_REDUCE && bytes % rt_type_bytes(m->type) != 0))
         return -EMSGSIZE;
     take(m, bytes <= INLINE_BYTES ? q->slots[i].shorts : q->data[i], bytes);
     __atomic_store_n(&q->freed, ++pair->received, __ATOMIC_RELEASE);

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every algorithm of rt_coll over MPI messages, against serial sums; to be run by mpirun. */
+/*
+ * Every algorithm of rt_coll over MPI messages, against serial sums; to be run by mpirun, with a
+ * seed, the same for all ranks: which combinations of types are tried.
+ */
 #include <mpi.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "rt-ranks.h"
+#include "covering.h"
+#include "rt-reference.h"
 #include "rt-transport-mpi.h"
 
 /* The last is longer than one message. */
@@ -16,12 +20,7 @@ static const uint64_t counts[] = {0, 1, 5, 4099, 200003, 4300001};
 static bool is_reduced(const void *data, uint64_t first, uint64_t count, int size,
                        enum rt_type type, enum rt_op op)
 {
-    uint64_t step = count > 1000000 ? 911 : 1; /* not every one of millions */
-    for (uint64_t i = 0; i < count; i += step)
-        if (element(data, i, type) != reduced_value(size, 3, first + i, type, op))
-            return false;
-    return count == 0 ||
-           element(data, count - 1, type) == reduced_value(size, 3, first + count - 1, type, op);
+    return holds_reduced(data, first, count, size, 3, type, op);
 }
 
 static int report(const struct rt_transport *t, const char *what, uint64_t count)
@@ -34,13 +33,16 @@ static int report(const struct rt_transport *t, const char *what, uint64_t count
 static int check_allreduce(struct rt_transport *t, const char *name, uint64_t count,
                            enum rt_type type, enum rt_op op, bool in_place)
 {
-    void *in = malloc(count * 4 + 4), *out = in_place ? in : malloc(count * 4 + 4);
+    const uint64_t bytes = count * rt_type_bytes(type) + 1;
+    void *in = malloc(bytes), *out = in_place ? in : malloc(bytes);
     fill(in, count, type, t->rank, 3, op);
     int error = rt_allreduce_find(name)(t, in, out, count, type, op);
     int bad = error || !is_reduced(out, 0, count, t->size, type, op);
     free(in);
     if (!in_place)
         free(out);
+    if (bad)
+        fprintf(stderr, "type %d, operation %d: ", (int)type, (int)op);
     return bad ? report(t, name, count) : 0;
 }
 
@@ -66,21 +68,40 @@ static int check_halves(struct rt_transport *t, uint64_t count)
     return rt_barrier(t) ? report(t, "barrier", 0) : 0;
 }
 
+static const char *const names[] = {"auto", "ring", "recursive-doubling", "halving-doubling",
+                                    "tree"};
+#define NAMES (sizeof names / sizeof *names)
+
+static int check_types(struct rt_transport *t, uint64_t seed)
+{
+    enum { TYPE, OP, NAME, COUNT, PLACE, PARAMETERS };
+    static const uint64_t lengths[] = {0, 1, 2, 3, 13, 251, 4099};
+    const unsigned levels[PARAMETERS] = {RT_TYPE_COUNT, RT_OP_COUNT, NAMES,
+                                         sizeof lengths / sizeof *lengths, 2};
+    struct covering c;
+    int failed = covering_make(&c, levels, PARAMETERS, seed);
+    for (unsigned i = 0; i < c.count && !failed; i++)
+        failed = check_allreduce(t, names[c.rows[i][NAME]], lengths[c.rows[i][COUNT]],
+                                 c.rows[i][TYPE], c.rows[i][OP], c.rows[i][PLACE]);
+    covering_free(&c);
+    return failed;
+}
+
 int main(int argc, char **argv)
 {
-    static const char *const names[] = {"auto", "ring", "recursive-doubling", "halving-doubling",
-                                        "tree"};
     MPI_Comm comm;
     MPI_Init(&argc, &argv);
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     struct rt_transport *t = rt_transport_mpi_new(&comm, 7);
     int failed = t ? 0 : 1;
     for (unsigned c = 0; c < COUNTS && !failed; c++) {
-        for (unsigned n = 0; n < sizeof names / sizeof *names; n++)
+        for (unsigned n = 0; n < NAMES; n++)
             failed += check_allreduce(t, names[n], counts[c], n % 2 ? RT_FLOAT32 : RT_INT32,
                                       (enum rt_op)((n + c) % RT_OP_COUNT), (n + c) % 3 == 0);
         failed += check_halves(t, counts[c]);
     }
+    if (!failed)
+        failed = check_types(t, argc > 1 ? strtoull(argv[1], NULL, 10) : 1);
     int rank = t ? t->rank : 0, size = t ? t->size : 0;
     rt_transport_mpi_free(t);
     MPI_Comm_free(&comm);

@@ -1,7 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # rt_coll over MPI: test-rt-coll-mpi.sh openmpi|mpich PROGRAM
+# RT_COLL_SEED=... tries the same combinations of types again.
 set -eu
+: "${RT_COLL_SEED:=$(date +%s)}"
+echo "seed: RT_COLL_SEED=$RT_COLL_SEED"
 for ranks in 1 2 3 4; do
     case $1 in
     openmpi)
@@ -15,6 +18,6 @@ for ranks in 1 2 3 4; do
     esac
     name=$1 program=$2
     shift 2
-    timeout 100 "$@" "$program" | tee /dev/stderr | grep -qx "$ranks ranks: right"
+    timeout 100 "$@" "$program" "$RT_COLL_SEED" | tee /dev/stderr | grep -qx "$ranks ranks: right"
     set -- "$name" "$program"
 done

@@ -9,7 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "rt-ranks.h"
+#include "covering.h"
+#include "rt-reference.h"
 
 /* A case's way out: the line says what failed. */
 #define CHECK(condition)                                                                           \
@@ -42,21 +43,9 @@ static void *device_array(size_t count)
     return cudaMalloc(&p, count * 4 + 256) == cudaSuccess ? p : NULL;
 }
 
-static bool holds_reduced(const void *data, size_t first, size_t count, int size, int tensor,
-                          enum rt_type type, enum rt_op op)
-{
-    for (size_t i = 0; i < count; i++)
-        if (element(data, i, type) != reduced_value(size, tensor, first + i, type, op))
-            return false;
-    return true;
-}
-
 static bool holds_values_of(const void *data, size_t count, int rank, int tensor, enum rt_type type)
 {
-    for (size_t i = 0; i < count; i++)
-        if (element(data, i, type) != rank_value(rank, tensor, i, RT_SUM))
-            return false;
-    return true;
+    return holds_values(data, 0, count, rank, tensor, type, RT_SUM);
 }
 
 /* ---- one collective each, all counts, types and operations ---- */
@@ -86,6 +75,274 @@ static int allreduce_case(ncclComm_t comm, int rank, int size)
                 OK(allreduce_once(comm, rank, size, stream, counts[c], type, op, (c + op) % 2));
     OK(cudaStreamDestroy(stream));
     return 0;
+}
+
+/* ---- all types, operations and collectives, in pairs ---- */
+
+enum { SHAPE_COUNT = 9, MADE_HOST = 5, MADE_DEVICE = 6 };
+
+/* One call on buffers of `size` times `count` elements. */
+struct typed {
+    ncclComm_t comm;
+    int rank, size, root, tensor;
+    ncclDataType_t nccl;
+    enum rt_type type;
+    enum rt_op rt;
+    ncclRedOp_t redop;
+    bool made, in_place;
+    size_t count;
+    char *in, *out;
+};
+
+static const struct {
+    ncclDataType_t nccl;
+    enum rt_type rt;
+} all_types[] = {
+    {ncclInt8, RT_INT8},
+    {ncclUint8, RT_UINT8},
+    {ncclInt32, RT_INT32},
+    {ncclUint32, RT_UINT32},
+    {ncclInt64, RT_INT64},
+    {ncclUint64, RT_UINT64},
+    {ncclFloat16, RT_FLOAT16},
+    {ncclFloat32, RT_FLOAT32},
+    {ncclFloat64, RT_FLOAT64},
+    {ncclBfloat16, RT_BFLOAT16},
+    {ncclFloat8e4m3, RT_FLOAT8_E4M3},
+    {ncclFloat8e5m2, RT_FLOAT8_E5M2},
+};
+#define ALL_TYPES (sizeof all_types / sizeof *all_types)
+
+static char *at(const struct typed *t, char *buffer, size_t element)
+{
+    return buffer + element * rt_type_bytes(t->type);
+}
+
+/* What ranks multiply by in a made operation: little enough that all stays exact. */
+static double scalar_of(int rank, enum rt_type type)
+{
+    bool is_unsigned = type == RT_UINT8 || type == RT_UINT32 || type == RT_UINT64;
+    return rank % 3 == 2 ? 0 : rank % 2 && !is_unsigned ? -1 : 1;
+}
+
+static bool holds_sum_of_multiplied(const struct typed *t, const void *data, size_t first,
+                                    size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        double sum = 0;
+        for (int r = 0; r < t->size; r++)
+            sum += scalar_of(r, t->type) * rank_value(r, t->tensor, first + i, t->type, RT_SUM);
+        if (element(data, i, t->type) != sum)
+            return false;
+    }
+    return true;
+}
+
+static bool is_right(const struct typed *t, const void *data, size_t first, size_t count)
+{
+    return t->made ? holds_sum_of_multiplied(t, data, first, count)
+                   : holds_reduced(data, first, count, t->size, t->tensor, t->type, t->rt);
+}
+
+static bool has_values(const struct typed *t, const void *data, size_t first, size_t count,
+                       int rank)
+{
+    return holds_values(data, first, count, rank, t->tensor, t->type, t->rt);
+}
+
+static int typed_allreduce(struct typed *t)
+{
+    char *out = t->in_place ? t->in : t->out;
+    OK(ncclAllReduce(t->in, out, t->count, t->nccl, t->redop, t->comm, NULL));
+    OK(cudaStreamSynchronize(NULL));
+    CHECK(is_right(t, out, 0, t->count));
+    CHECK(t->in_place || has_values(t, t->in, 0, t->count, t->rank));
+    return 0;
+}
+
+static int typed_reduce(struct typed *t)
+{
+    char *out = t->in_place ? t->in : t->out;
+    bool is_root = t->rank == t->root;
+    OK(ncclReduce(t->in, is_root ? out : NULL, t->count, t->nccl, t->redop, t->root, t->comm,
+                  NULL));
+    OK(cudaStreamSynchronize(NULL));
+    CHECK(!is_root || is_right(t, out, 0, t->count));
+    CHECK((is_root && t->in_place) || has_values(t, t->in, 0, t->count, t->rank));
+    return 0;
+}
+
+static int typed_reduce_scatter(struct typed *t)
+{
+    size_t first = (size_t)t->rank * t->count;
+    char *out = t->in_place ? at(t, t->in, first) : t->out;
+    OK(ncclReduceScatter(t->in, out, t->count, t->nccl, t->redop, t->comm, NULL));
+    OK(cudaStreamSynchronize(NULL));
+    CHECK(is_right(t, out, first, t->count));
+    CHECK(has_values(t, t->in, 0, first, t->rank));
+    CHECK(t->in_place || has_values(t, t->in, 0, t->count * (size_t)t->size, t->rank));
+    return 0;
+}
+
+static int typed_allgather(struct typed *t)
+{
+    char *in = t->in_place ? at(t, t->out, (size_t)t->rank * t->count) : t->in;
+    if (t->in_place)
+        memcpy(in, t->in, t->count * rt_type_bytes(t->type));
+    OK(ncclAllGather(in, t->out, t->count, t->nccl, t->comm, NULL));
+    OK(cudaStreamSynchronize(NULL));
+    for (int r = 0; r < t->size; r++)
+        CHECK(has_values(t, at(t, t->out, (size_t)r * t->count), 0, t->count, r));
+    return 0;
+}
+
+static int typed_broadcast(struct typed *t)
+{
+    char *out = t->in_place ? t->in : t->out;
+    OK(ncclBroadcast(t->in, out, t->count, t->nccl, t->root, t->comm, NULL));
+    OK(cudaStreamSynchronize(NULL));
+    CHECK(has_values(t, out, 0, t->count, t->root));
+    return 0;
+}
+
+static int typed_all_to_all(struct typed *t)
+{
+    OK(ncclAlltoAll(t->in, t->out, t->count, t->nccl, t->comm, NULL));
+    OK(cudaStreamSynchronize(NULL));
+    for (int r = 0; r < t->size; r++)
+        CHECK(has_values(t, at(t, t->out, (size_t)r * t->count), (size_t)t->rank * t->count,
+                         t->count, r));
+    return 0;
+}
+
+static int typed_scatter(struct typed *t)
+{
+    OK(ncclScatter(t->in, t->out, t->count, t->nccl, t->root, t->comm, NULL));
+    OK(cudaStreamSynchronize(NULL));
+    CHECK(has_values(t, t->out, (size_t)t->rank * t->count, t->count, t->root));
+    return 0;
+}
+
+static int typed_gather(struct typed *t)
+{
+    OK(ncclGather(t->in, t->out, t->count, t->nccl, t->root, t->comm, NULL));
+    OK(cudaStreamSynchronize(NULL));
+    for (int r = 0; r < t->size && t->rank == t->root; r++)
+        CHECK(has_values(t, at(t, t->out, (size_t)r * t->count), 0, t->count, r));
+    return 0;
+}
+
+static int typed_messages(struct typed *t)
+{
+    int to = (t->rank + 1) % t->size, from = (t->rank + t->size - 1) % t->size;
+    OK(ncclGroupStart());
+    OK(ncclSend(t->in, t->count, t->nccl, to, t->comm, NULL));
+    OK(ncclRecv(t->out, t->count, t->nccl, from, t->comm, NULL));
+    OK(ncclGroupEnd());
+    OK(cudaStreamSynchronize(NULL));
+    CHECK(has_values(t, t->out, 0, t->count, from));
+    return 0;
+}
+
+/* With a made operation where the row has one: gone before the collective has run. */
+static int typed_once(struct typed *t, int op, int shape)
+{
+    static int (*const shapes[SHAPE_COUNT])(struct typed *) = {
+        typed_allreduce,  typed_reduce,  typed_reduce_scatter, typed_allgather, typed_broadcast,
+        typed_all_to_all, typed_scatter, typed_gather,         typed_messages};
+    void *scalar = device_array(8);
+    set_element(scalar, 0, t->type, scalar_of(t->rank, t->type));
+    t->made = op >= MADE_HOST;
+    t->rt = t->made ? RT_SUM : redops[op].rt;
+    t->redop = t->made ? ncclNumOps : redops[op].nccl;
+    if (t->made)
+        OK(ncclRedOpCreatePreMulSum(&t->redop, scalar, t->nccl,
+                                    op == MADE_HOST ? ncclScalarHostImmediate : ncclScalarDevice,
+                                    t->comm));
+    size_t whole = t->count * (size_t)t->size, bytes = whole * rt_type_bytes(t->type);
+    OK(cudaMalloc((void **)&t->in, bytes + 64));
+    OK(cudaMalloc((void **)&t->out, bytes + 64));
+    fill(t->in, whole, t->type, t->rank, t->tensor, t->rt);
+    memset(t->out + bytes, 0x5a, 64);
+    OK(shapes[shape](t));
+    for (size_t i = 0; i < 64; i++)
+        CHECK(t->out[bytes + i] == 0x5a);
+    if (t->made)
+        OK(ncclRedOpDestroy(t->redop, t->comm));
+    cudaFree(t->in);
+    cudaFree(t->out);
+    cudaFree(scalar);
+    return 0;
+}
+
+static int types_case(ncclComm_t comm, int rank, int size)
+{
+    enum { TYPE, OP, SHAPE, COUNT, PLACE, PARAMETERS };
+    static const size_t lengths[] = {0, 1, 2, 3, 13, 251, 4099};
+    const unsigned levels[PARAMETERS] = {ALL_TYPES, 7, SHAPE_COUNT,
+                                         sizeof lengths / sizeof *lengths, 2};
+    struct covering c;
+    const char *seed = getenv("HOSTNCCL_SEED");
+    OK(covering_make(&c, levels, PARAMETERS,
+                     (seed ? strtoull(seed, NULL, 10) : 1) + (uint64_t)size));
+    for (unsigned i = 0; i < c.count; i++) {
+        const uint8_t *row = c.rows[i];
+        struct typed t = {.comm = comm,
+                          .rank = rank,
+                          .size = size,
+                          .root = (int)i % size,
+                          .tensor = (int)i,
+                          .nccl = all_types[row[TYPE]].nccl,
+                          .type = all_types[row[TYPE]].rt,
+                          .in_place = row[PLACE],
+                          .count = lengths[row[COUNT]]};
+        OK(typed_once(&t, row[OP], row[SHAPE]));
+    }
+    covering_free(&c);
+    return 0;
+}
+
+/* Scalars that differ by rank, of values that are not exact; then what is refused. */
+static int premultiplied_case(ncclComm_t comm, int rank, int size)
+{
+    enum { COUNT = 3001 };
+    float *data = device_array(COUNT), *scalar = device_array(1);
+    float host = 0.25f * (float)(rank + 1);
+    double expected = 0;
+    ncclRedOp_t first, second, third;
+    for (int r = 0; r < size; r++)
+        expected += 0.25 * (r + 1) * (8 + r);
+    OK(ncclRedOpCreatePreMulSum(&first, &host, ncclFloat32, ncclScalarHostImmediate, comm));
+    OK(ncclRedOpCreatePreMulSum(&second, scalar, ncclFloat32, ncclScalarDevice, comm));
+    CHECK(first != second && (int)first >= ncclNumOps && (int)second >= ncclNumOps);
+    *scalar = 77;
+    for (int turn = 0; turn < 2; turn++) {
+        for (int i = 0; i < COUNT; i++)
+            data[i] = (float)(8 + rank);
+        /* the device's scalar is the one that lies there when its turn has come */
+        OK(cudaMemcpyAsync(scalar, &host, sizeof host, cudaMemcpyHostToDevice, NULL));
+        OK(ncclAllReduce(data, data, COUNT, ncclFloat32, turn ? second : first, comm, NULL));
+        OK(cudaStreamSynchronize(NULL));
+        for (int i = 0; i < COUNT; i++)
+            CHECK((double)data[i] == expected);
+    }
+    CHECK(ncclAllReduce(data, data, 1, ncclInt32, first, comm, NULL) == ncclInvalidArgument);
+    CHECK(strstr(ncclGetLastError(NULL), "was made for ncclFloat32, not ncclInt32"));
+    OK(ncclRedOpDestroy(first, comm));
+    CHECK(ncclAllReduce(data, data, 1, ncclFloat32, first, comm, NULL) == ncclInvalidArgument);
+    CHECK(ncclRedOpDestroy(first, comm) == ncclInvalidArgument);
+    CHECK(ncclRedOpDestroy(ncclSum, comm) == ncclInvalidArgument);
+    CHECK(ncclRedOpCreatePreMulSum(&third, NULL, ncclFloat32, ncclScalarDevice, comm) ==
+          ncclInvalidArgument);
+    CHECK(ncclRedOpCreatePreMulSum(&third, &host, ncclNumTypes, ncclScalarDevice, comm) ==
+          ncclInvalidArgument);
+    CHECK(ncclRedOpCreatePreMulSum(&third, &host, ncclFloat32, (ncclScalarResidence_t)2, comm) ==
+          ncclInvalidArgument);
+    OK(ncclRedOpCreatePreMulSum(&third, &host, ncclFloat32, ncclScalarHostImmediate, comm));
+    CHECK(third == first); /* the number is free again */
+    cudaFree(data);
+    cudaFree(scalar);
+    return 0; /* what is not destroyed goes with the communicator */
 }
 
 static int reduce_scatter_and_gather_once(ncclComm_t comm, int rank, int size, cudaStream_t stream,
@@ -191,7 +448,7 @@ static int scatter_gather_case(ncclComm_t comm, int rank, int size)
     OK(ncclScatter(all, part, COUNT, ncclInt32, root, comm, NULL));
     OK(cudaStreamSynchronize(NULL));
     for (int i = 0; i < COUNT; i++)
-        CHECK(part[i] == rank_value(1, 2, (uint64_t)(rank * COUNT + i), RT_SUM));
+        CHECK(part[i] == rank_value(1, 2, (uint64_t)(rank * COUNT + i), RT_INT32, RT_SUM));
     fill(part, COUNT, RT_INT32, rank, 9, RT_SUM);
     OK(ncclGather(part, all, COUNT, ncclInt32, root, comm, NULL));
     OK(cudaStreamSynchronize(NULL));
@@ -362,8 +619,8 @@ static int misuse_case(ncclComm_t comm, int rank, int size)
 {
     int32_t x = 0;
     ncclResult_t async;
-    CHECK(ncclAllReduce(&x, &x, 1, ncclFloat64, ncclSum, comm, NULL) == ncclInvalidArgument);
-    CHECK(strstr(ncclGetLastError(NULL), "type 8"));
+    CHECK(ncclAllReduce(&x, &x, 1, ncclNumTypes, ncclSum, comm, NULL) == ncclInvalidArgument);
+    CHECK(strstr(ncclGetLastError(NULL), "ncclAllReduce: no type has the number 12"));
     CHECK(ncclAllReduce(&x, &x, 1, ncclInt32, (ncclRedOp_t)9, comm, NULL) == ncclInvalidArgument);
     CHECK(ncclAllReduce(NULL, &x, 1, ncclInt32, ncclSum, comm, NULL) == ncclInvalidArgument);
     CHECK(ncclBroadcast(&x, &x, 1, ncclInt32, size, comm, NULL) == ncclInvalidArgument);
@@ -375,7 +632,7 @@ static int misuse_case(ncclComm_t comm, int rank, int size)
     CHECK(ncclGroupEnd() == ncclInvalidUsage);
     OK(ncclGroupStart());
     CHECK(ncclAllReduce(&x, &x, 1, ncclInt32, ncclSum, comm, NULL) == ncclSuccess);
-    CHECK(ncclAllReduce(&x, &x, 1, ncclUint8, ncclSum, comm, NULL) == ncclInvalidArgument);
+    CHECK(ncclAllReduce(&x, &x, 1, ncclNumTypes, ncclSum, comm, NULL) == ncclInvalidArgument);
     CHECK(ncclGroupEnd() == ncclInvalidArgument); /* and nothing of it runs */
     OK(ncclCommGetAsyncError(comm, &async));
     CHECK(async == ncclSuccess);
@@ -439,6 +696,8 @@ static int die_case(ncclComm_t comm, int rank, int size)
 
 const struct nccl_case nccl_cases[] = {
     {"allreduce", allreduce_case, 0},
+    {"types", types_case, 0},
+    {"premultiplied", premultiplied_case, 0},
     {"reduce-scatter-allgather", reduce_scatter_allgather_case, 0},
     {"broadcast-reduce", broadcast_reduce_case, 0},
     {"all-to-all", all_to_all_case, 0},
