@@ -157,7 +157,7 @@ def emit_wrapper(op):
     yield '    if (RS_UNLIKELY(!t))'
     yield f'        return next({op.arguments});'
     for line in body(op):
-        yield '    ' + line
+        yield line if line.startswith('#') else '    ' + line
     yield '}'
     for entry, target in (('mpi', 'next'), ('pmpi', 'real')):
         yield f'static int {entry}_{op.name}({op.declarations})'
@@ -184,6 +184,7 @@ def emit_entry(op):
 
 def emit_wrappers(ops):
     yield '#include "wrappers.h"'
+    yield '#include "fortran.h"'
     yield '#include "ops-numbers.h"'
     yield '#include "record.h"'
     yield ''

@@ -93,6 +93,17 @@ def recorded_calls(ringscope, sqlite):
     return calls
 
 
+def read_calls(path):
+    """{name: number of calls} that a rank wrote of itself."""
+    return {name: int(times) for name, times in map(str.split, path.read_text().splitlines())}
+
+
+def check_outputs(plain, traced, ranks):
+    for rank in range(ranks):
+        expect(f'output of rank {rank}', (traced / f'out.{rank}').read_text(),
+               (plain / f'out.{rank}').read_text())
+
+
 def expect(what, got, wanted):
     if got == wanted:
         return

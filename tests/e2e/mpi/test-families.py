@@ -24,8 +24,7 @@ WAYS = {'openmpi': ({}, {'OMPI_MCA_io': 'romio321'}), 'mpich': ({},)}
 
 
 def read_calls(folder, rank):
-    lines = (folder / f'calls.{rank}').read_text().splitlines()
-    return {name: int(times) for name, times in (line.split() for line in lines)}
+    return mpi_run.read_calls(folder / f'calls.{rank}')
 
 
 def functions(flavour, api):
@@ -40,12 +39,6 @@ def check_table(flavour, api, called):
     if not any(name.endswith('_c') for name in called):  # an MPI before 4
         called |= {name for name in functions(flavour, api) if name.endswith('_c')}
     expect('functions that nobody called', functions(flavour, api) - ELSEWHERE - called, set())
-
-
-def check_outputs(plain, traced):
-    for rank in range(RANKS):
-        expect(f'output of rank {rank}', (traced / f'out.{rank}').read_text(),
-               (plain / f'out.{rank}').read_text())
 
 
 def check_records(ringscope, sqlite, traced):
@@ -101,7 +94,7 @@ def main(flavour, program, library, ringscope, api):
             mpi_run.run(flavour, RANKS, [program, traced], preload=[library], folder=run,
                         settings=settings)
             called |= {name for rank in range(RANKS) for name in read_calls(traced, rank)}
-            check_outputs(plain, traced)
+            mpi_run.check_outputs(plain, traced, RANKS)
             sqlite = mpi_run.merge(ringscope, run)
             check_records(ringscope, sqlite, traced)
             check_matching(ringscope, sqlite, traced)

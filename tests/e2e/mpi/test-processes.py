@@ -16,13 +16,8 @@ from mpi_run import expect
 RANKS = 4
 
 
-def read_calls(path):
-    lines = path.read_text().splitlines()
-    return {name: int(times) for name, times in (line.split() for line in lines)}
-
-
 def all_calls(folder):
-    return {path.name: read_calls(path) for path in folder.iterdir()}
+    return {path.name: mpi_run.read_calls(path) for path in folder.iterdir()}
 
 
 def in_order(calls):
