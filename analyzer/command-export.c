@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* command-export.c - `ringscope export RUN --format FORMAT -o FILE`: one file for other tools. */
-#include <string.h>
-
 #include "command.h"
 #include "export/export.h"
+#include "names.h"
 #include "scope.h"
 
 typedef struct {
@@ -14,17 +13,13 @@ typedef struct {
 /* "call,range" to bits; FALSE where a word is no kind. */
 static gboolean parse_kinds(const gchar *text, guint *ret_kinds)
 {
-    static const gchar *const names[] = {"call", "device",  "range", "span",
-                                         "mark", "counter", "lost",  "io"};
     *ret_kinds = 0;
     if (!text)
         return TRUE;
     g_auto(GStrv) words = g_strsplit(text, ",", -1);
     for (guint i = 0; words[i]; i++) {
-        guint k = 0;
-        while (k < G_N_ELEMENTS(names) && strcmp(names[k], words[i]) != 0)
-            k++;
-        if (k == G_N_ELEMENTS(names))
+        gint k = rs_kind_of_name(words[i]);
+        if (k < 0)
             return FALSE;
         *ret_kinds |= 1u << k;
     }

@@ -34,6 +34,7 @@ typedef enum {
     RS_KIND_HOLE,    /* events were lost here: count of them */
     RS_KIND_IO,
 } RsKind;
+#define RS_KIND_COUNT (RS_KIND_IO + 1)
 
 /* What an event is, without when and where: interned. */
 typedef struct {
@@ -117,9 +118,9 @@ typedef struct {
 
 typedef struct {
     RsStr name;             /* machine and time namespace */
-    gint64 offset_ns;       /* added to its time at the run's start */
+    gint64 offset_ns;       /* added to its time at its first event */
     gdouble drift_ppm;
-    gint64 uncertainty_ns;  /* half the round trip or more; 0 for the reference */
+    gint64 uncertainty_ns;  /* of its ticks, and of what joins it to the reference clock */
 } RsDomain;
 
 /* A communicator, one for all its members. */
@@ -237,6 +238,10 @@ static inline RsRank *rs_model_rank(const RsModel *m, guint32 i)
 }
 /* The track an event stands on: binary search over tracks. */
 guint32 rs_model_track_of(const RsModel *m, guint32 event);
+static inline const gchar *rs_model_host_name(const RsModel *m, guint32 host)
+{
+    return rs_model_str(m, g_array_index(m->hosts, RsHost, host).name);
+}
 /* RsRank index of an event. */
 guint32 rs_model_rank_of(const RsModel *m, guint32 event);
 /* When the event's rank arrived at, and had the result of, the operation that `event` is or starts:

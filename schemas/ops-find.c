@@ -19,7 +19,7 @@ const struct rs_op_info *rs_op_find(uint16_t op)
 const char *rs_coll_name(enum rs_coll coll)
 {
     static const char *const names[RS_COLL_COUNT] = {
-        "none",     "allreduce", "reduce",  "broadcast", "allgather", "reduce-scatter",
+        "none",     "allreduce", "reduce",  "broadcast", "allgather", "reduce_scatter",
         "alltoall", "gather",    "scatter", "barrier",   "scan",
     };
     return (unsigned)coll < RS_COLL_COUNT ? names[coll] : "none";

@@ -49,7 +49,7 @@ CREATE TABLE clock_domains (
     name_id INTEGER NOT NULL REFERENCES strings,
     offset_ns INTEGER NOT NULL,            -- added to its time at its first event
     drift_ppm REAL NOT NULL,
-    uncertainty_ns INTEGER NOT NULL        -- 0 for the reference
+    uncertainty_ns INTEGER NOT NULL        -- of its ticks, and of what joins it to the reference clock
 );
 
 CREATE TABLE ranks (
@@ -219,7 +219,7 @@ CREATE TABLE warnings (
 
 -- Results of the analyses, as in `ringscope report`.
 CREATE TABLE findings (
-    id INTEGER PRIMARY KEY,                -- dearest first
+    id INTEGER PRIMARY KEY,                -- what ended the run, then dearest first
     kind TEXT NOT NULL,
     title TEXT NOT NULL,
     severity TEXT NOT NULL,                -- high, medium, low

@@ -44,7 +44,7 @@ static void say_bandwidth(GPtrArray *out, const gchar *key, gdouble bytes, gint6
 static const gchar *host_of(const RsModel *m, guint32 rank)
 {
     const RsRank *r = rs_model_rank(m, rank);
-    return r->missing ? "?" : rs_model_str(m, g_array_index(m->hosts, RsHost, r->host).name);
+    return r->missing ? "?" : rs_model_host_name(m, r->host);
 }
 
 static void say_place(const RsModel *m, GPtrArray *out, guint32 event)

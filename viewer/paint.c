@@ -44,10 +44,9 @@ static void paint_host(const RsScene *s, RsPen *pen, const RsLine *line, gdouble
     rs_pen_fill(pen, RS_PAPER_HEAD, 1, 0, y, RS_SCENE_GUTTER_PX, line->height);
     if (line->host != RS_NONE)
         paint_triangle(pen, 11, middle, s->layout.host_closed[line->host]);
-    g_autofree gchar *name =
-        line->host == RS_NONE
-            ? g_strdup("not captured")
-            : rs_escape_dup_text(rs_model_str(m, g_array_index(m->hosts, RsHost, line->host).name));
+    g_autofree gchar *name = line->host == RS_NONE
+                                 ? g_strdup("not captured")
+                                 : rs_escape_dup_text(rs_model_host_name(m, line->host));
     gdouble width =
         rs_pen_text(pen, RS_PEN_BOLD, RS_INK, 20, middle, RS_SCENE_GUTTER_PX - 84, name);
     guint n = ranks_on(m, line->host);

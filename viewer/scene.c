@@ -210,9 +210,7 @@ gboolean rs_scene_finding_has_rank(const RsScene *s, const RsFinding *f, guint32
     for (guint i = 0; i < f->ranks->len; i++)
         if (g_array_index(f->ranks, gint32, i) == r->rank)
             return TRUE;
-    const gchar *host =
-        r->missing ? ""
-                   : rs_model_str(s->model, g_array_index(s->model->hosts, RsHost, r->host).name);
+    const gchar *host = r->missing ? "" : rs_model_host_name(s->model, r->host);
     for (guint i = 0; f->ranks->len == 0 && i < f->hosts->len; i++)
         if (g_str_equal(host, g_ptr_array_index(f->hosts, i)))
             return TRUE;

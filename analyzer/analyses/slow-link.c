@@ -245,11 +245,6 @@ static gint64 find_cost(const RsContext *ctx, const GArray *list, gdouble lost, 
 
 /* ---- words ---- */
 
-static const gchar *host_name(const RsModel *m, guint32 host)
-{
-    return rs_model_str(m, g_array_index(m->hosts, RsHost, host).name);
-}
-
 static gchar *dup_rate(gdouble bytes_per_s)
 {
     gdouble mbit = bytes_per_s * 8 / 1e6;
@@ -265,8 +260,9 @@ static void say_measure(const RsModel *m, const Direction *d, RsFinding *f)
                    "%s -> %s: %s over %" G_GUINT64_FORMAT " messages of %" G_GUINT64_FORMAT
                    " KiB or more, best tenth %s; timed at the receivers from when both sides were "
                    "there, so a late rank does not count",
-                   host_name(m, d->metric.src_host), host_name(m, d->metric.dst_host), rate,
-                   d->metric.big_messages, d->metric.big_from_bytes >> 10, best);
+                   rs_model_host_name(m, d->metric.src_host),
+                   rs_model_host_name(m, d->metric.dst_host), rate, d->metric.big_messages,
+                   d->metric.big_from_bytes >> 10, best);
 }
 
 static void say_reference(const Direction *d, RsFinding *f)
@@ -291,8 +287,8 @@ static void say_reference(const Direction *d, RsFinding *f)
 static void add_places(const RsModel *m, const Pair *p, const GArray *list, RsFinding *f)
 {
     const RsLinkMetric *w = &p->worst->metric;
-    g_ptr_array_add(f->hosts, g_strdup(host_name(m, w->src_host)));
-    g_ptr_array_add(f->hosts, g_strdup(host_name(m, w->dst_host)));
+    g_ptr_array_add(f->hosts, g_strdup(rs_model_host_name(m, w->src_host)));
+    g_ptr_array_add(f->hosts, g_strdup(rs_model_host_name(m, w->dst_host)));
     g_autofree guint8 *in = g_new0(guint8, m->ranks->len + 1);
     gint64 from = G_MAXINT64, to = 0;
     for (guint i = 0; i < list->len; i++) {
@@ -343,8 +339,8 @@ static void report(const RsContext *ctx, const Pair *p, const RsTransfer *t, RsR
     f->confidence = find_confidence(ctx, p->worst, t);
     add_places(m, p, list, f);
     g_autofree gchar *rate = dup_rate(w->bandwidth);
-    f->title = g_strdup_printf("the link %s %s %s gives %s", host_name(m, w->src_host),
-                               p->n == 2 ? "-" : "->", host_name(m, w->dst_host), rate);
+    f->title = g_strdup_printf("the link %s %s %s gives %s", rs_model_host_name(m, w->src_host),
+                               p->n == 2 ? "-" : "->", rs_model_host_name(m, w->dst_host), rate);
     for (guint i = 0; i < p->n; i++)
         say_measure(m, p->d[i], f);
     say_reference(p->worst, f);

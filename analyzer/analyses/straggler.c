@@ -335,7 +335,7 @@ static void add_steps(const RsModel *m, const Suspect *x, RsFinding *f)
 
 static const gchar *host_of(const RsModel *m, guint32 rank)
 {
-    return rs_model_str(m, g_array_index(m->hosts, RsHost, rs_model_rank(m, rank)->host).name);
+    return rs_model_host_name(m, rs_model_rank(m, rank)->host);
 }
 
 static void say_lateness(const RsContext *ctx, const Suspect *x, RsFinding *f)

@@ -14,6 +14,7 @@
 #include "escape.h"
 #include "export.h"
 #include "lanes.h"
+#include "names.h"
 #include "report/report.h"
 #include "stream.h"
 
@@ -32,27 +33,11 @@ typedef struct {
 
 static const gchar *category(const RsSig *s)
 {
-    switch (s->kind) {
-    case RS_KIND_DEVICE:
-        return "device";
-    case RS_KIND_RANGE:
-        return "range";
-    case RS_KIND_SPAN:
-        return "span";
-    case RS_KIND_MARK:
-        return "mark";
-    case RS_KIND_COUNTER:
-        return "counter";
-    case RS_KIND_HOLE:
-        return "lost";
-    case RS_KIND_IO:
-        return "io";
-    default:
-        break;
-    }
+    if (s->kind != RS_KIND_CALL)
+        return rs_kind_name(s->kind);
     static const gchar *const api[RS_API_COUNT] = {"call", "mpi",  "nccl", "nvtx",
                                                    "cuda", "gloo", "io"};
-    return s->api < RS_API_COUNT ? api[s->api] : "call";
+    return api[s->api];
 }
 
 static void add_key(GString *f, const gchar *key)

@@ -2,21 +2,14 @@
 /* export-csv.c - one line an event, for spreadsheets and scripts. */
 #include "escape.h"
 #include "export.h"
-#include "report/report.h"
+#include "names.h"
 #include "stream.h"
-
-static const gchar *kind_name(guint8 kind)
-{
-    static const gchar *const names[] = {"call", "device",  "range", "span",
-                                         "mark", "counter", "lost",  "io"};
-    return kind < G_N_ELEMENTS(names) ? names[kind] : "";
-}
 
 /* What a signature adds to its events' lines: kind, API, name, communicator, peer, bytes, ... */
 static gchar *make_fragment(const RsModel *m, const RsSig *s)
 {
     GString *f = g_string_new(NULL);
-    g_string_append_printf(f, ",%s,%s,", kind_name(s->kind), rs_api_name(s->api));
+    g_string_append_printf(f, ",%s,%s,", rs_kind_name(s->kind), s->api ? rs_api_name(s->api) : "");
     rs_escape_csv(f, rs_model_str(m, s->name));
     g_string_append_c(f, ',');
     rs_escape_csv(f, rs_model_str(m, s->domain));
@@ -38,7 +31,7 @@ static gchar *make_track(const RsModel *m, const RsTrack *t)
     const RsRank *r = rs_model_rank(m, t->rank);
     GString *f = g_string_new(NULL);
     g_string_append_printf(f, "%d,", r->rank);
-    rs_escape_csv(f, rs_model_str(m, g_array_index(m->hosts, RsHost, r->host).name));
+    rs_escape_csv(f, rs_model_host_name(m, r->host));
     g_string_append_c(f, ',');
     rs_escape_csv(f, rs_model_str(m, t->name));
     g_string_append_c(f, ',');

@@ -13,7 +13,7 @@
 
 #include "analyses/endings.h"
 #include "export.h"
-#include "report/report.h"
+#include "names.h"
 #include "sqlite-open.h"
 #include "stream.h"
 #include "trace-sql.h"
@@ -102,33 +102,41 @@ static void row(Db *d, ...)
 
 /* ---- what names mean ---- */
 
-static void fill_enum(Db *d, const gchar *table, const gchar *const *names, guint n)
+typedef const gchar *(*Namer)(guint8 number);
+
+static const gchar *class_name(guint8 klass)
+{
+    static const gchar *const names[RS_CLASS_COUNT] = {
+        "other",        "collective", "collective start", "send",  "send start",
+        "recv",         "recv start", "sendrecv",         "probe", "complete",
+        "communicator", "group",      "environment"};
+    return names[klass];
+}
+
+static const gchar *coll_name(guint8 coll)
+{
+    return rs_coll_name((enum rs_coll)coll);
+}
+
+static const gchar *ending_name(guint8 ending)
+{
+    return rs_ending_name((RsEnding)ending);
+}
+
+static void fill_enum(Db *d, const gchar *table, Namer name, guint8 n)
 {
     fill(d, table, "is");
-    for (guint i = 0; i < n; i++)
-        row(d, I(i), names[i]);
+    for (guint8 i = 0; i < n; i++)
+        row(d, I(i), name(i));
 }
 
 static void fill_enums(Db *d)
 {
-    static const gchar *const kinds[] = {"call", "device",  "range", "span",
-                                         "mark", "counter", "lost",  "io"};
-    static const gchar *const classes[RS_CLASS_COUNT] = {
-        "other",       "collective", "collective start", "send",
-        "send start",  "recv",       "recv start",       "sendrecv",
-        "probe",       "complete",   "communicator",     "group",
-        "environment", "one-sided",  "synchronisation",  "file"};
-    static const gchar *const apis[RS_API_COUNT] = {"none", "MPI",  "NCCL", "NVTX",
-                                                    "CUDA", "Gloo", "I/O"};
-    fill_enum(d, "enum_kind", kinds, G_N_ELEMENTS(kinds));
-    fill_enum(d, "enum_class", classes, G_N_ELEMENTS(classes));
-    fill_enum(d, "enum_api", apis, G_N_ELEMENTS(apis));
-    fill(d, "enum_ending", "is");
-    for (guint i = 0; i < RS_ENDING_COUNT; i++)
-        row(d, I(i), rs_ending_name((RsEnding)i));
-    fill(d, "enum_collective", "is");
-    for (guint i = 0; i < RS_COLL_COUNT; i++)
-        row(d, I(i), rs_operation_name((guint8)i));
+    fill_enum(d, "enum_kind", rs_kind_name, RS_KIND_COUNT);
+    fill_enum(d, "enum_class", class_name, RS_CLASS_COUNT);
+    fill_enum(d, "enum_api", rs_api_name, RS_API_COUNT);
+    fill_enum(d, "enum_ending", ending_name, RS_ENDING_COUNT);
+    fill_enum(d, "enum_collective", coll_name, RS_COLL_COUNT);
 }
 
 /* ---- the model ---- */

@@ -265,7 +265,7 @@ static void read_signatures(Reader *r)
           "id");
     while (next(r)) {
         check_id(r);
-        RsSig s = {.kind = (guint8)integer(r, 1, 0, RS_KIND_IO)};
+        RsSig s = {.kind = (guint8)integer(r, 1, 0, RS_KIND_COUNT - 1)};
         s.klass = (guint8)integer(r, 2, 0, RS_CLASS_COUNT - 1);
         s.coll = (guint8)integer(r, 3, 0, RS_COLL_COUNT - 1);
         s.api = (guint8)integer(r, 4, 0, RS_API_COUNT - 1);

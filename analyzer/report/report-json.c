@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "analyses/endings.h"
+#include "names.h"
 
 /* cJSON copies bytes as they are: bad ones are replaced first. */
 static void add_text(cJSON *o, const char *key, const gchar *text)
@@ -30,11 +31,6 @@ static void add_number(cJSON *o, const char *key, gdouble value)
 static void add_seconds(cJSON *o, const char *key, gint64 ns)
 {
     add_number(o, key, ns < 0 ? NAN : (gdouble)ns / 1e9);
-}
-
-static const gchar *host_name(const RsModel *m, guint32 host)
-{
-    return rs_model_str(m, g_array_index(m->hosts, RsHost, host).name);
 }
 
 static cJSON *make_ending(const RsModel *m, guint32 rank)
@@ -74,7 +70,7 @@ static cJSON *make_run(const RsReport *r)
     add_number(o, "hosts", m->hosts->len);
     cJSON *hosts = cJSON_AddArrayToObject(o, "host_names");
     for (guint i = 0; i < m->hosts->len; i++)
-        cJSON_AddItemToArray(hosts, new_text(host_name(m, i)));
+        cJSON_AddItemToArray(hosts, new_text(rs_model_host_name(m, i)));
     add_seconds(o, "duration_s", m->duration_ns);
     add_number(o, "steps", m->steps->len);
     add_text(o, "step_source", m->step_source);
@@ -99,7 +95,7 @@ static cJSON *make_breakdown(const RsModel *m, const RsBreakdown *b)
 {
     cJSON *o = cJSON_CreateObject();
     add_number(o, "rank", rs_model_rank(m, b->rank)->rank);
-    add_text(o, "host", host_name(m, rs_model_rank(m, b->rank)->host));
+    add_text(o, "host", rs_model_host_name(m, rs_model_rank(m, b->rank)->host));
     if (b->step != RS_NONE)
         add_number(o, "step", g_array_index(m->steps, RsStep, b->step).number);
     add_seconds(o, "wall", b->wall_ns);
@@ -115,7 +111,7 @@ static cJSON *make_breakdown(const RsModel *m, const RsBreakdown *b)
 static cJSON *make_collective(const RsCollMetric *c)
 {
     cJSON *o = cJSON_CreateObject();
-    add_text(o, "operation", rs_operation_name(c->coll));
+    add_text(o, "operation", rs_coll_name(c->coll));
     add_text(o, "api", rs_api_name(c->api));
     cJSON_AddBoolToObject(o, "device", c->device);
     add_number(o, "size_class_bytes", c->size_class == RS_NONE ? 0 : ldexp(1, (int)c->size_class));
@@ -136,8 +132,8 @@ static cJSON *make_collective(const RsCollMetric *c)
 static cJSON *make_link(const RsModel *m, const RsLinkMetric *l)
 {
     cJSON *o = cJSON_CreateObject();
-    add_text(o, "src_host", host_name(m, l->src_host));
-    add_text(o, "dst_host", host_name(m, l->dst_host));
+    add_text(o, "src_host", rs_model_host_name(m, l->src_host));
+    add_text(o, "dst_host", rs_model_host_name(m, l->dst_host));
     add_number(o, "messages", (gdouble)l->messages);
     add_number(o, "bytes", (gdouble)l->bytes);
     add_seconds(o, "busy_s", l->busy_ns);

@@ -7,6 +7,7 @@
 
 #include "analyses/endings.h"
 #include "escape.h"
+#include "names.h"
 #include "plural.h"
 
 #define COLUMNS  96
@@ -44,11 +45,6 @@ static void wrap_printf(GString *out, const gchar *lead, const gchar *format, ..
     g_autofree gchar *text = g_strdup_vprintf(format, args);
     va_end(args);
     wrap(out, lead, text);
-}
-
-static const gchar *host_name(const RsModel *m, guint32 host)
-{
-    return rs_model_str(m, g_array_index(m->hosts, RsHost, host).name);
 }
 
 static gboolean is_missing(const RsRank *r)
@@ -113,7 +109,7 @@ static void write_header(GString *out, const RsReport *r)
     wrap_printf(out, "Run     ", "%s%s", r->name, r->cut ? " (a part of it)" : "");
     GString *hosts = g_string_new(NULL);
     for (guint i = 0; i < m->hosts->len && i < 8; i++)
-        g_string_append_printf(hosts, "%s%s", i ? ", " : "", host_name(m, i));
+        g_string_append_printf(hosts, "%s%s", i ? ", " : "", rs_model_host_name(m, i));
     wrap_printf(out, "        ", "%d rank%s on %u host%s (%s%s), %.3f s, %u step%s (%s)",
                 m->world_size, rs_plural(m->world_size), m->hosts->len, rs_plural(m->hosts->len),
                 hosts->str, m->hosts->len > 8 ? ", ..." : "", (gdouble)m->duration_ns / 1e9,
@@ -182,7 +178,7 @@ static void write_breakdown_row(GString *out, const RsModel *m, const RsBreakdow
     g_snprintf(rank, sizeof rank, "%d", rs_model_rank(m, b->rank)->rank);
     rs_text_pad(out, rank, -6);
     g_string_append(out, "  ");
-    rs_text_pad(out, host_name(m, rs_model_rank(m, b->rank)->host), 16);
+    rs_text_pad(out, rs_model_host_name(m, rs_model_rank(m, b->rank)->host), 16);
     cell(out, (gdouble)b->wall_ns / 1e9, 3, 9);
     percent_cell(out, b->compute_ns, b->wall_ns);
     percent_cell(out, b->comm_exposed_ns, b->wall_ns);
@@ -232,7 +228,7 @@ static void write_collective(GString *out, const RsCollMetric *c)
     g_autofree gchar *count = g_strdup_printf("%" G_GUINT64_FORMAT, c->count);
     gdouble us = 1e-3, gb = 1e-9;
     g_string_append(out, "  ");
-    rs_text_pad(out, rs_operation_name(c->coll), 15);
+    rs_text_pad(out, rs_coll_name(c->coll), 15);
     rs_text_pad(out, rs_api_name(c->api), 6);
     rs_text_pad(out, size, -8);
     rs_text_pad(out, count, -8);
@@ -260,9 +256,9 @@ static void write_link(GString *out, const RsModel *m, const RsLinkMetric *l)
 {
     g_autofree gchar *messages = g_strdup_printf("%" G_GUINT64_FORMAT, l->messages);
     g_string_append(out, "  ");
-    rs_text_pad(out, host_name(m, l->src_host), 16);
+    rs_text_pad(out, rs_model_host_name(m, l->src_host), 16);
     g_string_append(out, " -> ");
-    rs_text_pad(out, host_name(m, l->dst_host), 16);
+    rs_text_pad(out, rs_model_host_name(m, l->dst_host), 16);
     rs_text_pad(out, messages, -9);
     cell(out, (gdouble)l->bytes / 1048576.0, 2, 11);
     cell(out, (gdouble)l->busy_ns / 1e9, 3, 9);

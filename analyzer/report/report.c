@@ -52,26 +52,3 @@ gboolean rs_report_is_standin(const RsModel *m)
     }
     return FALSE;
 }
-
-const gchar *rs_api_name(guint8 api)
-{
-    static const gchar *const names[] = {
-        [RS_API_NONE] = "",     [RS_API_MPI] = "MPI",   [RS_API_NCCL] = "NCCL",
-        [RS_API_NVTX] = "NVTX", [RS_API_CUDA] = "CUDA", [RS_API_GLOO] = "Gloo",
-        [RS_API_IO] = "I/O",
-    };
-    return api < G_N_ELEMENTS(names) ? names[api] : "";
-}
-
-const gchar *rs_operation_name(guint8 coll)
-{
-    static const gchar *const names[RS_COLL_COUNT] = {
-        [RS_COLL_NONE] = "none",           [RS_COLL_ALLREDUCE] = "allreduce",
-        [RS_COLL_REDUCE] = "reduce",       [RS_COLL_BROADCAST] = "broadcast",
-        [RS_COLL_ALLGATHER] = "allgather", [RS_COLL_REDUCE_SCATTER] = "reduce_scatter",
-        [RS_COLL_ALLTOALL] = "alltoall",   [RS_COLL_GATHER] = "gather",
-        [RS_COLL_SCATTER] = "scatter",     [RS_COLL_BARRIER] = "barrier",
-        [RS_COLL_SCAN] = "scan",
-    };
-    return coll < RS_COLL_COUNT ? names[coll] : "none";
-}

@@ -42,8 +42,6 @@ RsPop rs_report_pop(const RsResults *results);
 
 /* The run's NCCL was the stand-in of samples/hostnccl. */
 gboolean rs_report_is_standin(const RsModel *model);
-const gchar *rs_api_name(guint8 api);        /* "MPI", "NCCL", ... */
-const gchar *rs_operation_name(guint8 coll); /* "allreduce", ...; "none" */
 
 G_END_DECLS
 #endif

@@ -101,6 +101,7 @@ static void rs_coll_name_each_is_named(void **state)
 {
     (void)state;
     assert_string_equal(rs_coll_name(RS_COLL_ALLREDUCE), "allreduce");
+    assert_string_equal(rs_coll_name(RS_COLL_REDUCE_SCATTER), "reduce_scatter");
     assert_string_equal(rs_coll_name(RS_COLL_SCAN), "scan");
     assert_string_equal(rs_coll_name(RS_COLL_COUNT), "none");
 }
