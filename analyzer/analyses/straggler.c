@@ -474,6 +474,18 @@ static guint most_samples(const GArray *streams)
     return most;
 }
 
+static guint count_nonblocking(const RsModel *m)
+{
+    guint n = 0;
+    for (guint i = 0; i < m->instances->len; i++) {
+        guint32 first = g_array_index(m->instances, RsInstance, i).first_member;
+        guint32 e = g_array_index(m->member_events, guint32, first);
+        n += e != RS_NONE && rs_model_sig(m, e)->klass == RS_CLASS_COLL_START &&
+             rs_model_sig(m, e)->kind == RS_KIND_CALL;
+    }
+    return n;
+}
+
 static void say_limits(const RsContext *ctx, const GArray *streams, guint gatherings,
                        RsResults *results)
 {
@@ -490,6 +502,13 @@ static void say_limits(const RsContext *ctx, const GArray *streams, guint gather
         rs_results_not_applicable(
             results, "straggler", "only %u %s that could show it; at least %d are needed", most,
             m->steps->len ? "steps after the first" : "late collectives", SAMPLES_MIN);
+    guint nonblocking = count_nonblocking(m);
+    if (nonblocking)
+        rs_results_not_applicable(
+            results, "straggler",
+            "%u nonblocking collective%s: a rank counts as come when it starts one; whether the "
+            "others wait for one that completes it late, or for the transfer, can't be told",
+            nonblocking, rs_plural(nonblocking));
     for (guint32 r = 0; r < m->ranks->len; r++)
         if (rs_model_rank(m, r)->missing) {
             rs_results_not_applicable(results, "straggler",

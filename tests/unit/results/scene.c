@@ -111,6 +111,13 @@ void scene_collective(Scene *s, guint rank, enum rs_coll coll, guint32 seq, guin
     put(s, track, &sig, from_us, to_us, RS_FLAG_SEQ, 0, seq);
 }
 
+void scene_nonblocking(Scene *s, guint rank, guint32 seq, gdouble from_us, gdouble to_us)
+{
+    RsSig sig = collective_sig(s, RS_COLL_ALLREDUCE, 1, FALSE);
+    sig.klass = RS_CLASS_COLL_START;
+    put(s, s->main[rank], &sig, from_us, to_us, RS_FLAG_SEQ, 0, seq);
+}
+
 void scene_nccl(Scene *s, guint rank, enum rs_coll coll, guint32 seq, guint64 count,
                 gdouble call_us, gdouble from_us, gdouble to_us)
 {

@@ -40,6 +40,8 @@ void scene_kernel(Scene *s, guint rank, gdouble from_us, gdouble to_us);
 /* Number `seq` on world, of `count` floats; thread 0 main, 1 another host thread. */
 void scene_collective(Scene *s, guint rank, enum rs_coll coll, guint32 seq, guint64 count,
                       gint thread, gdouble from_us, gdouble to_us);
+/* The same, but nonblocking, and completed by nothing. */
+void scene_nonblocking(Scene *s, guint rank, guint32 seq, gdouble from_us, gdouble to_us);
 /* NCCL's call, and its device interval unless to_us <= from_us. */
 void scene_nccl(Scene *s, guint rank, enum rs_coll coll, guint32 seq, guint64 count,
                 gdouble call_us, gdouble from_us, gdouble to_us);
