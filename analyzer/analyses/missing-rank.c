@@ -200,7 +200,7 @@ static void say_end(const Search *s, RsFinding *f, guint32 rank)
     const gint32 number = rs_model_rank(m, rank)->rank;
     g_autofree gchar *end = rs_ending_dup_text(m, rank);
     guint32 open = s->waits[rank].event, last = last_call(m, rank);
-    if (open != RS_NONE)
+    if (open != RS_NONE && rs_model_rank(m, rank)->ending != RS_ENDING_ABORTED)
         rs_finding_say(f, "rank %d %s, since %.3f s", number, end,
                        (gdouble)m->events.start_ns[open] / 1e9);
     else if (rs_model_rank(m, rank)->ending == RS_ENDING_KILLED && last != RS_NONE)

@@ -137,11 +137,13 @@ static void rank_that_aborts_is_named(void **state)
     for (guint r = 0; r < 3; r++)
         scene_open_collective(&s, r, RS_COLL_ALLREDUCE, 2, 1.2 * S, 1.3 * S);
     kill_all_but(&s, 3, 1.3);
+    scene_open_collective(&s, 3, RS_COLL_BARRIER, 2, 1.3 * S, 1.3 * S); /* stands for the call */
     scene_end(&s, 3, RS_ENDING_ABORTED, 1.3 * S);
     RsModel *m;
     g_autoptr(RsResults) r = analyze(&s, &m);
     const RsFinding *f = assert_names(r, 3);
     assert_non_null(strstr(f->remedy, "MPI_Abort"));
+    assert_false(says(f, "since"));
     rs_model_free(m);
 }
 
