@@ -60,13 +60,6 @@ int rs_mpi_contributing(struct rs_thread *t, const struct rs_comm *c, MPI_Comm c
     return c->api & RS_MPI_INTER ? ask(t, rs_mpi_real.Comm_size, comm) : c->size;
 }
 
-bool rs_mpi_is_root(const struct rs_comm *c, int root)
-{
-    if (c->api & RS_MPI_INTER)
-        return root == MPI_ROOT;
-    return c->id != 0 && root == c->rank;
-}
-
 static int graph_degree(MPI_Comm comm)
 {
     int rank, n = 0;

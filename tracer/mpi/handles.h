@@ -125,6 +125,11 @@ int rs_mpi_addressed(struct rs_thread *t, const struct rs_comm *c, MPI_Comm comm
 int rs_mpi_contributing(struct rs_thread *t, const struct rs_comm *c, MPI_Comm comm) RS_HIDDEN;
 int rs_mpi_neighbors(struct rs_thread *t, MPI_Comm comm, bool out) RS_HIDDEN;
 /* Whether this rank is the root, or one beside the root's on an intercommunicator. */
-bool rs_mpi_is_root(const struct rs_comm *c, int root) RS_HIDDEN;
+RS_INLINE bool rs_mpi_is_root(const struct rs_comm *c, int root)
+{
+    if (RS_UNLIKELY(c->api & RS_MPI_INTER))
+        return root == MPI_ROOT;
+    return c->id != 0 && root == c->rank;
+}
 
 #endif

@@ -49,19 +49,56 @@ def before_place(op):
             yield 'c.comm = on->id;'
 
 
+NO_TYPE = 'rs_mpi_predefined.dtype_null'
+
+
+def own_type(op):
+    """The type that this rank's event names. A rank may pass anything for a type that MPI does not
+    look at: of the side that it has not, or that is in place. The library must not be asked for it."""
+    dtype, rtype, root = op.role('dtype'), op.role('recvdtype'), op.role('root')
+    if not dtype:
+        return 'rs_mpi_predefined.byte'
+    if not op.klass.startswith('coll') or 'neighbor' in op.attrs:
+        return dtype.name
+    if not rtype:  # an intercommunicator's root has neighbours that take no part
+        return f'{root.name} == MPI_PROC_NULL ? {NO_TYPE} : {dtype.name}' if root else dtype.name
+    in_place = {p.role: f'{p.name} == MPI_IN_PLACE' for p in op.params if p.role in ('send', 'recv')}
+    if not root:
+        return f'{in_place["send"]} ? {rtype.name} : {dtype.name}'
+    at_root = f'rs_mpi_is_root(on, {root.name})'
+    if op.coll == 'scatter':
+        return (f'{at_root} ? {dtype.name} : {root.name} < 0 || {in_place["recv"]} ? {NO_TYPE} : '
+                f'{rtype.name}')
+    return (f'{root.name} >= 0 && !({in_place["send"]}) ? {dtype.name} : {at_root} ? {rtype.name} : '
+            f'{NO_TYPE}')
+
+
+def has_receive_side(op):
+    """Whether this rank's receive count and type are looked at; None: on all ranks."""
+    root = op.role('root')
+    if not root or not op.klass.startswith('coll'):
+        return None
+    if op.coll == 'scatter':
+        return f'{root.name} >= 0 && {op.role("recv").name} != MPI_IN_PLACE'
+    return f'rs_mpi_is_root(on, {root.name})'
+
+
 def before_sizes(op):
     """Type, count."""
     types, dtype, counts = op.role('dtypes'), op.role('dtype'), op.role('counts')
     if dtype or types:
-        name = dtype.name if dtype else 'rs_mpi_predefined.byte'
-        yield f'const struct rs_type *type = rs_mpi_dtype(t, {name});'
+        yield f'const struct rs_type *type = rs_mpi_dtype(t, {own_type(op)});'
         yield 'c.dtype = type->id;'
     if op.role('redop'):
         yield f'c.redop = rs_mpi_redop(t, {op.role("redop").name})->id;'
     if in_place(op):
         yield f'c.flags = {in_place(op)} ? RS_EVENT_IN_PLACE : 0;'
     if op.role('count'):
-        yield f'c.count = (uint64_t){op.role("count").name};'
+        count = f'(uint64_t){op.role("count").name}'
+        if op.coll == 'scatter':
+            count = (f'rs_mpi_is_root(on, {op.role("root").name}) ? {count} : '
+                     f'(uint64_t){op.role("recvcount").name}')
+        yield f'c.count = {count};'
     elif op.klass == 'rma':
         yield 'c.count = 1;'
     if op.role('bytes'):
@@ -81,13 +118,15 @@ def before_second(op):
     one, many = op.role('recvcount'), op.role('recvcounts')
     if not one and not many:
         return
-    rtype = op.role('recvdtype')
+    rtype, here = op.role('recvdtype'), has_receive_side(op)
     if rtype:
-        yield f'const struct rs_type *rtype = rs_mpi_dtype(t, {rtype.name});'
+        find = f'rs_mpi_dtype(t, {rtype.name})'
+        yield f'const struct rs_type *rtype = {f"{here} ? {find} : type" if here else find};'
     else:
         yield 'const struct rs_type *rtype = type;'
     if one:
-        yield f'uint64_t rcount = (uint64_t){one.name};'
+        count = f'(uint64_t){one.name}'
+        yield f'uint64_t rcount = {f"{here} ? {count} : c.count" if here else count};'
     else:
         sum_ = total(op, many, op.role('recvdtypes'))
         # A gather's root alone has receive counts.

@@ -79,21 +79,38 @@ static void reduce_family(MPI_Comm comm)
     CHECK("exscan", rank ? result[0] : 0, rank ? element(rank - 1, 0) : 0);
 }
 
+/* No type at all: for arguments that MPI does not look at, on this rank. */
+static MPI_Datatype nonsense(void)
+{
+    MPI_Datatype type;
+    memset(&type, 0x5a, sizeof type);
+    return type;
+}
+static MPI_Datatype int_at(int root)
+{
+    return rank == root ? MPI_INT : nonsense();
+}
+
 static void gather_family(MPI_Comm comm)
 {
     prepare();
-    /* Only the root has receive counts: others pass none. */
-    CALL_N(Gather, in + 3, 1, MPI_INT, rank == 2 ? result : NULL, rank == 2, MPI_INT, 2, comm);
+    /* Only the root has receive counts and a receive type. */
+    CALL_N(Gather, in + 3, 1, MPI_INT, rank == 2 ? result : NULL, rank == 2, int_at(2), 2, comm);
     if (rank == 2)
         check_ranks("gather", 3);
+    result[rank] = element(rank, 4);
+    CALL_N(Gather, rank == 1 ? MPI_IN_PLACE : &result[rank], 1, rank == 1 ? nonsense() : MPI_INT,
+           result, 1, int_at(1), 1, comm);
+    if (rank == 1)
+        check_ranks("gather in place", 4);
     CALL_N(Gatherv, in, rank + 1, MPI_INT, result, rank == 1 ? counts : NULL,
-           rank == 1 ? displs : NULL, MPI_INT, 1, comm);
+           rank == 1 ? displs : NULL, int_at(1), 1, comm);
     if (rank == 1)
         check_v("gatherv");
     CALL_N(Allgather, in + 1, 1, MPI_INT, result, 1, MPI_INT, comm);
     check_ranks("allgather", 1);
     result[rank] = element(rank, 5);
-    CALL_N(Allgather, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, result, 1, MPI_INT, comm);
+    CALL_N(Allgather, MPI_IN_PLACE, 0, nonsense(), result, 1, MPI_INT, comm);
     check_ranks("allgather in place", 5);
     CALL_N(Allgatherv, in, rank + 1, MPI_INT, result, counts, displs, MPI_INT, comm);
     check_v("allgatherv");
@@ -104,9 +121,13 @@ static void scatter_family(MPI_Comm comm)
     prepare();
     CALL_N(Bcast, rank == 3 ? in : result, 4, MPI_INT, 3, comm);
     CHECK("bcast", rank == 3 ? in[3] : result[3], element(3, 3));
-    CALL_N(Scatter, rank == 1 ? in : NULL, rank == 1 ? 2 : 0, MPI_INT, result, 2, MPI_INT, 1, comm);
+    CALL_N(Scatter, rank == 1 ? in : NULL, rank == 1 ? 2 : 0, int_at(1), result, 2, MPI_INT, 1,
+           comm);
     CHECK("scatter", result[1], element(1, 2 * rank + 1));
-    CALL_N(Scatterv, in, rank == 2 ? counts : NULL, rank == 2 ? displs : NULL, MPI_INT, result,
+    CALL_N(Scatter, in, 1, int_at(3), rank == 3 ? MPI_IN_PLACE : result, 1,
+           rank == 3 ? nonsense() : MPI_INT, 3, comm);
+    CHECK("scatter in place", rank == 3 ? in[3] : result[0], element(3, rank));
+    CALL_N(Scatterv, in, rank == 2 ? counts : NULL, rank == 2 ? displs : NULL, int_at(2), result,
            rank + 1, MPI_INT, 2, comm);
     CHECK("scatterv", result[rank], element(2, displs[rank] + rank));
     CALL_N(Alltoall, in, 1, MPI_INT, result, 1, MPI_INT, comm);
