@@ -64,9 +64,9 @@ static int sham_wait(struct rt_transport *t, struct rt_request *requests, unsign
 static const struct rt_transport_ops sham_ops = {sham_send, sham_recv, sham_recv_reduce, sham_wait};
 
 /* Six thousand million elements in address space that nobody touches. */
-static void counts_beyond_32_bits_are_cut_into_blocks_that_cover_them(void **state)
+static void check_beyond_32_bits(enum rt_type type)
 {
-    const uint64_t count = 6000000007u, bytes = count * 4;
+    const uint64_t each = rt_type_bytes(type), count = 6000000007u, bytes = count * each;
     char *space = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     assert_true(space != MAP_FAILED);
     for (int rank = 0; rank < 3; rank += 2) {
@@ -75,24 +75,33 @@ static void counts_beyond_32_bits_are_cut_into_blocks_that_cover_them(void **sta
             .low = space,
             .high = space + bytes};
         struct sham chain = ring, gather = ring;
-        assert_int_equal(rt_allreduce_ring(&ring.base, space, space, count, RT_FLOAT32, RT_SUM), 0);
-        /* all but one part reduced, all but one received whole; parts of a round differ by 4 bytes
-         */
-        const uint64_t rounds = bytes / (3 * (16u << 20)) + 1, slack = 4 * rounds;
+        assert_int_equal(rt_allreduce_ring(&ring.base, space, space, count, type, RT_SUM), 0);
+        /* all but one part reduced, all but one received whole; parts of a round differ by one
+         * element */
+        const uint64_t rounds = bytes / (3 * (16u << 20)) + 1, slack = each * rounds;
         assert_in_range(ring.reduced_bytes, bytes / 3 * 2 - slack, bytes / 3 * 2 + slack);
         assert_in_range(ring.received_bytes, bytes / 3 * 2 - slack, bytes / 3 * 2 + slack);
         assert_in_range(ring.sent_bytes, bytes / 3 * 4 - slack, bytes / 3 * 4 + slack);
-        assert_int_equal(rt_broadcast_chain(&chain.base, space, count, RT_FLOAT32, 1), 0);
+        assert_int_equal(rt_broadcast_chain(&chain.base, space, count, type, 1), 0);
         assert_int_equal(chain.received_bytes, bytes);
         assert_ptr_equal(chain.received_end, space + bytes);
-        assert_int_equal(rt_allgather_ring(&gather.base, space + rt_part_first(count, 3, rank) * 4,
-                                           space, count, RT_FLOAT32),
+        assert_int_equal(rt_allgather_ring(&gather.base,
+                                           space + rt_part_first(count, 3, rank) * each, space,
+                                           count, type),
                          0);
-        assert_int_equal(gather.received_bytes, bytes - rt_part_count(count, 3, rank) * 4);
+        assert_int_equal(gather.received_bytes, bytes - rt_part_count(count, 3, rank) * each);
         assert_int_equal(ring.outside + chain.outside + gather.outside, 0);
         assert_true(ring.longest_bytes <= 16u << 20 && gather.longest_bytes <= 16u << 20);
     }
     munmap(space, bytes);
+}
+
+static void counts_beyond_32_bits_are_cut_into_blocks_that_cover_them(void **state)
+{
+    check_beyond_32_bits(RT_FLOAT32);
+    check_beyond_32_bits(RT_FLOAT64);
+    check_beyond_32_bits(RT_BFLOAT16);
+    check_beyond_32_bits(RT_INT8);
 }
 
 int main(void)

@@ -575,6 +575,23 @@ static void allreduce_of_different_counts_is_an_error_not_an_overrun(void **stat
     assert_int_equal(run_ranks(2, false, disagreeing_rank, NULL), 0);
 }
 
+/* Three words for two of twice the size: no whole number of elements has come. */
+static int broken_element_rank(struct rt_transport *t, void *argument)
+{
+    int32_t words[3] = {1, 2, 3};
+    double numbers[2] = {0};
+    struct rt_request r;
+    if (t->rank == 0)
+        return t->ops->send(t, words, sizeof words, 1, &r) || t->ops->wait(t, &r, 1) ? FAILED : 0;
+    int error = t->ops->recv_reduce(t, numbers, numbers, 2, RT_FLOAT64, RT_SUM, 0, &r);
+    return !error && t->ops->wait(t, &r, 1) == -EMSGSIZE ? 0 : FAILED;
+}
+
+static void reduce_of_a_part_of_an_element_is_an_error(void **state)
+{
+    assert_int_equal(run_ranks(2, false, broken_element_rank, NULL), 0);
+}
+
 static void shm_init_of_taken_place_is_busy(void **state)
 {
     void *region = new_region(2);
@@ -676,6 +693,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(recv_from_peer_that_left_gets_what_it_had_sent),
         cmocka_unit_test(shm_init_of_taken_place_is_busy),
         cmocka_unit_test(allreduce_of_different_counts_is_an_error_not_an_overrun),
+        cmocka_unit_test(reduce_of_a_part_of_an_element_is_an_error),
         cmocka_unit_test(allreduce_when_aborted_returns_canceled),
         cmocka_unit_test(allreduce_when_peer_leaves_returns_connreset),
         cmocka_unit_test(allreduce_when_peer_leaves_ends_for_those_who_wait_for_others),
