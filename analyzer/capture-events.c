@@ -271,8 +271,13 @@ static void add_open_ranges(RsCapture *c, guint32 track, const struct rs_open *o
 void rs_capture_mark_end(RsCapture *c, guint64 tick)
 {
     tick = MAX(tick, c->last_tick);
-    RsSig s = rs_builder_sig_init(c->b, RS_KIND_MARK,
-                                  c->end.reason == RS_END_KILLED ? "killed" : "aborted");
+    static const gchar *const names[RS_ENDING_COUNT] = {
+        [RS_ENDING_EXITED] = "exited",
+        [RS_ENDING_ABORTED] = "aborted",
+        [RS_ENDING_KILLED] = "killed",
+        [RS_ENDING_RUNNING] = "alive",
+    };
+    RsSig s = rs_builder_sig_init(c->b, RS_KIND_MARK, names[c->p->ending]);
     s.domain = rs_builder_string(c->b, "ringscope");
     guint32 track = track_of(c, rs_capture_thread(c, 0), 0, FALSE);
     rs_builder_event(c->b, track, rs_builder_sig(c->b, &s), (gint64)tick, (gint64)tick, 0, 0, 0);

@@ -233,14 +233,42 @@ static void warn_counts(RsCapture *c)
                             counts[i].noun, rs_plural(counts[i].n), counts[i].what);
 }
 
+static RsEnding ending_of(const RsCapture *c)
+{
+    switch (c->has_end ? c->end.reason : 0) {
+    case 0:
+        return RS_ENDING_UNKNOWN;
+    case RS_END_KILLED:
+        return RS_ENDING_KILLED;
+    case RS_END_ABORT:
+        return RS_ENDING_ABORTED;
+    case RS_END_RUNNING:
+        return RS_ENDING_RUNNING;
+    case RS_END_EXIT:
+    case RS_END_QUICK_EXIT:
+        return c->end.flags ? RS_ENDING_EXITED : RS_ENDING_CLEAN;
+    default:
+        return RS_ENDING_CLEAN;
+    }
+}
+
 static const gchar *end_note(const RsCapture *c, gboolean damaged)
 {
-    if (!c->has_end)
+    switch (ending_of(c)) {
+    case RS_ENDING_UNKNOWN:
         return "the capture has no end: its process still runs, was killed, or the file was cut";
-    if (c->end.reason == RS_END_KILLED)
+    case RS_ENDING_KILLED:
         return "its process was killed";
-    if (c->end.reason == RS_END_ABORT)
+    case RS_ENDING_ABORTED:
         return "its process aborted";
+    case RS_ENDING_RUNNING:
+        return "its process still runs";
+    case RS_ENDING_EXITED:
+        return c->end.flags & RS_END_IN_CALL ? "its process exited inside a call"
+                                             : "its process exited without MPI_Finalize";
+    default:
+        break;
+    }
     return damaged ? "parts of the capture are damaged" : NULL;
 }
 
@@ -259,11 +287,8 @@ static void settle(RsCapture *c, RsBlocks *const *parts, guint n_parts)
     while (g_hash_table_iter_next(&it, NULL, &value))
         dropped += ((RsCaptureThread *)value)->dropped;
     c->p->dropped = MAX(MAX(dropped, c->holes), c->has_end ? c->end.dropped : 0);
-    c->p->ending = !c->has_end                      ? RS_ENDING_UNKNOWN
-                   : c->end.reason == RS_END_KILLED ? RS_ENDING_KILLED
-                   : c->end.reason == RS_END_ABORT  ? RS_ENDING_ABORTED
-                                                    : RS_ENDING_CLEAN;
-    if (c->p->ending == RS_ENDING_KILLED || c->p->ending == RS_ENDING_ABORTED)
+    c->p->ending = ending_of(c);
+    if (c->p->ending > RS_ENDING_CLEAN)
         rs_capture_mark_end(c, c->end.tick);
     const gchar *note = end_note(c, damaged);
     if (note)

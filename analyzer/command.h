@@ -56,6 +56,7 @@ int rs_command_export(const RsCommand *self, int argc, char **argv);
 int rs_command_query(const RsCommand *self, int argc, char **argv);
 int rs_command_report(const RsCommand *self, int argc, char **argv);
 int rs_command_run(const RsCommand *self, int argc, char **argv);
+int rs_command_status(const RsCommand *self, int argc, char **argv);
 int rs_command_merge(const RsCommand *self, int argc, char **argv);
 int rs_command_view(const RsCommand *self, int argc, char **argv);
 int rs_command_version(const RsCommand *self, int argc, char **argv);

@@ -91,8 +91,10 @@ typedef struct {
 typedef enum {
     RS_ENDING_UNKNOWN, /* still running, killed on another host, or the capture was cut */
     RS_ENDING_CLEAN,   /* the capture was closed by a living process */
+    RS_ENDING_EXITED,  /* the same, but inside a call, or with MPI not finalized */
     RS_ENDING_ABORTED, /* it called MPI_Abort */
     RS_ENDING_KILLED,  /* saved from the rings of a dead process */
+    RS_ENDING_RUNNING, /* of rs_run_look alone: it lives, and what it is in is known */
     RS_ENDING_COUNT
 } RsEnding;
 
@@ -103,7 +105,7 @@ typedef struct {
     gint64 pid;
     RsStr program, path; /* path: the capture it came from */
     guint32 first_track, n_tracks;
-    gint64 first_ns, last_ns; /* ABORTED and KILLED: it was seen alive up to last_ns */
+    gint64 first_ns, last_ns; /* of early endings: it was seen alive up to last_ns */
     guint64 events, dropped;
     RsEnding ending;
     gboolean missing; /* no capture of this rank was found; all else is zero, host too */

@@ -15,6 +15,7 @@
 
 #define SLOT           sizeof(struct rs_event)
 #define CHUNK_SLOTS    (1u << 14) /* slots in one recovered block */
+#define LAST_SLOTS     1024u      /* of each thread, for a look at what it is in */
 #define RINGS_MAX      4096       /* threads of one process */
 #define RING_BYTES_MAX ((gint64)1 << 30)
 
@@ -50,24 +51,41 @@ gboolean rs_process_lives(gint64 pid, guint64 start)
 
 /* ---- files ---- */
 
-/* A whole regular file of this user; NULL where it is anything else. */
-static GBytes *read_own_file(const gchar *path)
+/* A regular file of this user, -1 where it is anything else. */
+static int open_own_file(const gchar *path, gsize *ret_bytes)
 {
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
-        return NULL;
-    GBytes *bytes = NULL;
+        return -1;
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
         st.st_size <= RING_BYTES_MAX) {
-        guint8 *data = g_malloc((gsize)st.st_size + 1);
-        gsize got = 0;
-        for (gssize n = 1; n > 0 && got<(gsize)st.st_size; got += n> 0 ? (gsize)n : 0)
-            n = read(fd, data + got, (gsize)st.st_size - got);
-        bytes = g_bytes_new_take(data, got);
+        *ret_bytes = (gsize)st.st_size;
+        return fd;
     }
     close(fd);
-    return bytes;
+    return -1;
+}
+
+/* Returns how many bytes there were. */
+static gsize read_at(int fd, gsize offset, void *ret, gsize bytes)
+{
+    gsize got = 0;
+    for (gssize n = 1; n > 0 && got<bytes; got += n> 0 ? (gsize)n : 0)
+        n = pread(fd, (guint8 *)ret + got, bytes - got, (off_t)(offset + got));
+    return got;
+}
+
+static GBytes *read_own_file(const gchar *path)
+{
+    gsize size = 0;
+    int fd = open_own_file(path, &size);
+    if (fd < 0)
+        return NULL;
+    guint8 *data = g_malloc(size + 1);
+    gsize got = read_at(fd, 0, data, size);
+    close(fd);
+    return g_bytes_new_take(data, got);
 }
 
 static gchar *ring_path(const gchar *prefix, guint number)
@@ -139,41 +157,43 @@ static void append_anchors(Writer *w, const struct rs_ring_process *p)
                  n * sizeof *anchors);
 }
 
-static struct rs_event slot_at(const guint8 *slots, guint64 mask, guint64 i)
+/* What is wanted of a ring: slots [from, head.head), copied. */
+typedef struct {
+    struct rs_ring_thread head;
+    guint64 from;
+    struct rs_event *slots;
+} Ring;
+
+static const struct rs_event *slot_at(const Ring *r, guint64 i)
 {
-    struct rs_event e;
-    memcpy(&e, slots + (i & mask) * SLOT, SLOT);
-    return e;
+    return &r->slots[i - r->from];
 }
 
 /* Slots [from, to) of a ring as one block. */
-static void append_slots(Writer *w, const struct rs_ring_thread *t, const guint8 *slots,
-                         guint64 from, guint64 to)
+static void append_slots(Writer *w, const Ring *r, guint64 from, guint64 to)
 {
-    g_autoptr(GByteArray) payload = g_byte_array_sized_new((guint)((to - from) * SLOT));
     guint64 first = G_MAXUINT64, last = 0;
     for (guint64 i = from; i < to; i++) {
-        struct rs_event e = slot_at(slots, t->slot_count - 1, i);
-        g_byte_array_append(payload, (const guint8 *)&e, SLOT);
-        if (e.op >= RS_OP_EXT)
+        const struct rs_event *e = slot_at(r, i);
+        if (e->op >= RS_OP_EXT)
             continue;
-        first = MIN(first, e.start);
-        last = MAX(last, e.end);
+        first = MIN(first, e->start);
+        last = MAX(last, e->end);
         w->events++;
     }
     w->last_tick = MAX(w->last_tick, last);
-    append_block(w, RS_BLOCK_EVENTS, t->thread, first == G_MAXUINT64 ? 0 : first, last, t->dropped,
-                 payload->data, payload->len);
+    append_block(w, RS_BLOCK_EVENTS, r->head.thread, first == G_MAXUINT64 ? 0 : first, last,
+                 r->head.dropped, slot_at(r, from), (gsize)(to - from) * SLOT);
 }
 
 /* An event and its extension slots stay in one block. */
-static void append_events(Writer *w, const struct rs_ring_thread *t, const guint8 *slots)
+static void append_events(Writer *w, const Ring *r)
 {
-    for (guint64 from = t->tail; from < t->head;) {
-        guint64 to = MIN(from + CHUNK_SLOTS, t->head);
-        while (to < t->head && slot_at(slots, t->slot_count - 1, to).op >= RS_OP_EXT)
+    for (guint64 from = r->from; from < r->head.head;) {
+        guint64 to = MIN(from + CHUNK_SLOTS, r->head.head);
+        while (to < r->head.head && slot_at(r, to)->op >= RS_OP_EXT)
             to++;
-        append_slots(w, t, slots, from, to);
+        append_slots(w, r, from, to);
         from = to;
     }
 }
@@ -202,29 +222,65 @@ static gboolean block_arrived(const struct rs_ring_process *p)
     return p->writing.capture_bytes != 0 && p->capture_bytes >= p->writing.capture_bytes;
 }
 
-static void skip_arrived(const struct rs_ring_process *p, struct rs_ring_thread *t)
+/* The first slot that the capture lacks. */
+static guint64 first_unwritten(const struct rs_ring_process *p, const struct rs_ring_thread *t)
 {
     if (block_arrived(p) && p->writing.thread == t->thread)
-        t->tail = CLAMP(p->writing.tail, t->tail, t->head);
+        return CLAMP(p->writing.tail, t->tail, t->head);
+    return t->tail;
+}
+
+/* The ring is written on while it is read: its newest slots are far from what is overwritten. */
+static guint64 first_of_last(const struct rs_ring_thread *t)
+{
+    return t->head > LAST_SLOTS ? t->head - LAST_SLOTS : 0;
+}
+
+static void copy_slots(Ring *r, int fd)
+{
+    const struct rs_ring_thread *t = &r->head;
+    guint64 n = t->head - r->from, at = r->from & (t->slot_count - 1);
+    guint64 before_wrap = MIN(n, t->slot_count - at);
+    r->slots = g_new0(struct rs_event, n + 1);
+    read_at(fd, RS_RING_SLOTS_OFFSET + at * SLOT, r->slots, before_wrap * SLOT);
+    read_at(fd, RS_RING_SLOTS_OFFSET, r->slots + before_wrap, (n - before_wrap) * SLOT);
+}
+
+/* With `p` what the capture of that process lacks, else the last events. FALSE: no ring. The slots
+ * are the caller's. */
+static gboolean read_ring(const gchar *path, const struct rs_ring_process *p, Ring *ret)
+{
+    gsize bytes;
+    int fd = open_own_file(path, &bytes);
+    if (fd < 0)
+        return FALSE;
+    struct rs_ring_thread *t = &ret->head;
+    gboolean good = read_at(fd, 0, t, sizeof *t) == sizeof *t && ring_is_sound(t, bytes);
+    if (good) {
+        ret->from = p ? first_unwritten(p, t) : first_of_last(t);
+        copy_slots(ret, fd);
+    }
+    while (good && !p && ret->from < t->head && ret->slots->op >= RS_OP_EXT) {
+        memmove(ret->slots, ret->slots + 1, (gsize)(t->head - ret->from - 1) * SLOT);
+        ret->from++;
+    }
+    close(fd);
+    return good;
 }
 
 static gboolean append_thread(Writer *w, const struct rs_ring_process *p, const gchar *path,
                               struct rs_ring_thread *ret)
 {
-    g_autoptr(GBytes) bytes = read_own_file(path);
-    gsize n = 0;
-    const guint8 *data = bytes ? g_bytes_get_data(bytes, &n) : NULL;
-    if (n < sizeof *ret)
+    Ring r;
+    if (!read_ring(path, p, &r))
         return FALSE;
-    memcpy(ret, data, sizeof *ret);
-    if (!ring_is_sound(ret, n))
-        return FALSE;
-    skip_arrived(p, ret);
-    append_events(w, ret, data + RS_RING_SLOTS_OFFSET);
-    append_hole(w, ret);
-    w->dropped += ret->dropped;
-    if (ret->open.op)
-        w->last_tick = MAX(w->last_tick, ret->open.start);
+    append_events(w, &r);
+    append_hole(w, &r.head);
+    w->dropped += r.head.dropped;
+    if (r.head.open.op)
+        w->last_tick = MAX(w->last_tick, r.head.open.start);
+    *ret = r.head;
+    g_free(r.slots);
     return TRUE;
 }
 
@@ -240,15 +296,17 @@ static void append_opens(Writer *w, const GArray *threads)
 }
 
 /* A process that ended by itself left rings where its capture had no room for all events. */
-static guint32 end_reason(const struct rs_ring_process *p)
+static guint32 end_reason(const RsRecovery *r, const struct rs_ring_process *p)
 {
+    if (r->state == RS_RINGS_LIVE)
+        return RS_END_RUNNING;
     return p->end_reason >= RS_END_EXIT && p->end_reason <= RS_END_ABORT ? p->end_reason
                                                                          : RS_END_KILLED;
 }
 
-static void append_end(Writer *w, const struct rs_ring_process *p, guint64 events)
+static void append_end(Writer *w, guint32 reason, guint32 flags, guint64 events)
 {
-    struct rs_end end = {.reason = end_reason(p), .tick = w->last_tick};
+    struct rs_end end = {.reason = reason, .flags = flags, .tick = w->last_tick};
     end.events = events;
     end.dropped = w->dropped;
     append_block(w, RS_BLOCK_END, 0, w->last_tick, w->last_tick, w->dropped, &end, sizeof end);
@@ -280,23 +338,26 @@ static GArray *find_numbers(const gchar *prefix, guint most)
     return numbers;
 }
 
-static void collect_threads(RsRecovery *r, Writer *w, const gchar *prefix,
-                            const struct rs_ring_process *p)
+/* `lacking`: what the capture of that process lacks, else the last events. */
+static void collect_threads(RsRecovery *r, Writer *w, const struct rs_ring_process *p,
+                            gboolean lacking)
 {
     g_autoptr(GArray) threads = g_array_new(FALSE, FALSE, sizeof(struct rs_ring_thread));
     guint64 events = 0;
-    g_autoptr(GArray) numbers = find_numbers(prefix, p->thread_count);
+    guint32 flags = 0;
+    g_autoptr(GArray) numbers = find_numbers(r->prefix, p->thread_count);
     for (guint i = 0; i < numbers->len; i++) {
-        g_autofree gchar *path = ring_path(prefix, g_array_index(numbers, guint, i));
+        g_autofree gchar *path = ring_path(r->prefix, g_array_index(numbers, guint, i));
         struct rs_ring_thread t;
-        if (!append_thread(w, p, path, &t))
+        if (!append_thread(w, lacking ? p : NULL, path, &t))
             continue;
         g_array_append_val(threads, t);
         events += t.events;
+        flags |= t.open.op ? RS_END_IN_CALL : 0;
         g_ptr_array_add(r->files, g_steal_pointer(&path));
     }
     append_opens(w, threads);
-    append_end(w, p, events + w->events);
+    append_end(w, end_reason(r, p), flags, events + w->events);
     r->events = w->events;
 }
 
@@ -328,34 +389,55 @@ static gboolean read_control(GHashTable *meta, const gchar *path, GBytes **ret_b
     return TRUE;
 }
 
-RsRecovery *rs_recover_look(GHashTable *meta)
+/* Finds the control file; state NONE where there is none. */
+static RsRecovery *find_rings(GHashTable *meta, GBytes **ret_bytes, struct rs_ring_process *ret)
 {
     RsRecovery *r = g_new0(RsRecovery, 1);
     r->files = g_ptr_array_new_with_free_func(g_free);
-    const gchar *prefix = g_hash_table_lookup(meta, "ring.prefix");
-    if (!prefix || prefix[0] != '/')
+    r->prefix = g_strdup(g_hash_table_lookup(meta, "ring.prefix"));
+    if (!r->prefix || r->prefix[0] != '/')
         return r;
-    g_autofree gchar *control = ring_path(prefix, 0);
-    g_autoptr(GBytes) bytes = NULL;
-    struct rs_ring_process p;
-    if (!read_control(meta, control, &bytes, &p))
+    g_autofree gchar *control = ring_path(r->prefix, 0);
+    if (!read_control(meta, control, ret_bytes, ret))
         return r;
-    if (rs_process_lives(p.pid, p.pid_start)) {
-        r->state = RS_RINGS_LIVE;
-        return r;
-    }
-    r->state = RS_RINGS_ORPHANED;
-    r->capture_bytes = p.capture_bytes;
-    r->blocks = g_byte_array_new();
+    r->state = rs_process_lives(ret->pid, ret->pid_start) ? RS_RINGS_LIVE : RS_RINGS_ORPHANED;
     g_ptr_array_add(r->files, g_steal_pointer(&control));
-    Writer w = {.out = r->blocks, .sequence = p.next_sequence};
-    if (block_arrived(&p))
-        w.sequence = MAX(w.sequence, p.writing.next_sequence);
-    const guint8 *defs = (const guint8 *)g_bytes_get_data(bytes, NULL) + RS_RING_DEFS_OFFSET;
-    append_defs(&w, defs + p.defs_written, p.defs_used - p.defs_written);
-    append_anchors(&w, &p);
-    w.last_tick = MAX(w.last_tick, p.alive_tick);
-    collect_threads(r, &w, prefix, &p);
+    return r;
+}
+
+static void collect(RsRecovery *r, const struct rs_ring_process *p, GBytes *control,
+                    gboolean lacking)
+{
+    r->capture_bytes = p->capture_bytes;
+    r->blocks = g_byte_array_new();
+    Writer w = {.out = r->blocks, .sequence = p->next_sequence};
+    if (block_arrived(p))
+        w.sequence = MAX(w.sequence, p->writing.next_sequence);
+    const guint8 *defs = (const guint8 *)g_bytes_get_data(control, NULL) + RS_RING_DEFS_OFFSET;
+    guint64 written = lacking ? p->defs_written : 0;
+    append_defs(&w, defs + written, p->defs_used - written);
+    append_anchors(&w, p);
+    w.last_tick = MAX(w.last_tick, p->alive_tick);
+    collect_threads(r, &w, p, lacking);
+}
+
+RsRecovery *rs_recover_look(GHashTable *meta)
+{
+    g_autoptr(GBytes) control = NULL;
+    struct rs_ring_process p;
+    RsRecovery *r = find_rings(meta, &control, &p);
+    if (r->state == RS_RINGS_ORPHANED)
+        collect(r, &p, control, TRUE);
+    return r;
+}
+
+RsRecovery *rs_recover_look_now(GHashTable *meta)
+{
+    g_autoptr(GBytes) control = NULL;
+    struct rs_ring_process p;
+    RsRecovery *r = find_rings(meta, &control, &p);
+    if (r->state != RS_RINGS_NONE)
+        collect(r, &p, control, FALSE);
     return r;
 }
 
@@ -366,6 +448,7 @@ void rs_recovery_free(RsRecovery *r)
     if (r->blocks)
         g_byte_array_unref(r->blocks);
     g_ptr_array_unref(r->files);
+    g_free(r->prefix);
     g_free(r);
 }
 

@@ -23,15 +23,21 @@ typedef enum {
 
 typedef struct {
     RsRingState state;
+    gchar *prefix;         /* of the rings' paths, NULL none */
     guint64 capture_bytes; /* ORPHANED: the capture counts up to here, then come `blocks` */
-    GByteArray *blocks;
-    GPtrArray *files; /* char*: the rings */
-    guint64 events;   /* of them in `blocks` */
+    GByteArray *blocks;    /* ORPHANED; of rs_recover_look_now also LIVE */
+    GPtrArray *files;      /* char*: the rings */
+    guint64 events;        /* of them in `blocks` */
 } RsRecovery;
 
 /* Looks for the rings of the capture whose META is `meta` (rs_capture_meta). Never fails: what
  * can't be read is not there. */
 RsRecovery *rs_recover_look(GHashTable *meta);
+/* What the process is, or was, in: `blocks` hold all definitions and the last events of each
+ * thread, whether the capture has them or not, the calls that it is in, and an END (RS_END_RUNNING
+ * where it lives). For reading beside a capture's META, not for appending. A living process is only
+ * read. */
+RsRecovery *rs_recover_look_now(GHashTable *meta);
 void rs_recovery_free(RsRecovery *recovery);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(RsRecovery, rs_recovery_free)
 

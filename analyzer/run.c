@@ -11,7 +11,9 @@
 #include "run-files.h"
 
 #define PEEK_BYTES (1u << 20) /* run ids stand in the first blocks */
-#define NAMED_MAX  3          /* of many captures left out */
+#define END_BYTES                                                                                  \
+    (sizeof(struct rs_block) + sizeof(struct rs_end)) /* END is a capture's last block */
+#define NAMED_MAX 3                                   /* of many captures left out */
 
 G_DEFINE_QUARK(rs - error - quark, rs_error)
 
@@ -33,6 +35,7 @@ typedef struct {
     RsProgress progress;
     gpointer data;
     guint64 bytes, bytes_done, current_bytes;
+    gboolean now; /* what it is in now, not all it did */
 } Opening;
 
 static void clear_capture(gpointer data)
@@ -211,6 +214,72 @@ static gboolean read_capture(Opening *o, const gchar *path, GError **error)
     return TRUE;
 }
 
+/* ---- looking ---- */
+
+/* What a process says of itself in the first blocks of its capture; their events are left out. */
+static RsBlocks *open_beginning(const gchar *path, GError **error)
+{
+    RsBlocks *blocks = rs_blocks_open(path, PEEK_BYTES, error);
+    for (guint i = blocks ? blocks->index->len : 0; i-- > 0;) {
+        guint16 kind = g_array_index(blocks->index, RsBlockAt, i).head.kind;
+        if (kind != RS_BLOCK_META && kind != RS_BLOCK_CLOCK)
+            g_array_remove_index(blocks->index, i);
+    }
+    if (blocks)
+        g_array_set_size(blocks->losses, 0); /* where it was cut */
+    return blocks;
+}
+
+/* The block that closes a capture, NULL where there is none. */
+static RsBlocks *open_end(const gchar *path)
+{
+    guint8 data[END_BYTES];
+    FILE *f = g_fopen(path, "rbe");
+    gboolean good =
+        f && fseek(f, -(long)sizeof data, SEEK_END) == 0 && fread(data, sizeof data, 1, f) == 1;
+    if (f)
+        fclose(f);
+    if (!good)
+        return NULL;
+    g_autoptr(GBytes) bytes = g_bytes_new(data, sizeof data);
+    RsBlocks *blocks = rs_blocks_open_bytes(path, bytes);
+    if (blocks->index->len == 1 && blocks->losses->len == 0)
+        return blocks;
+    rs_blocks_free(blocks);
+    return NULL;
+}
+
+static gboolean is_closed(RsBlocks *end)
+{
+    struct rs_end e;
+    if (!end || g_array_index(end->index, RsBlockAt, 0).head.kind != RS_BLOCK_END)
+        return FALSE;
+    memcpy(&e, rs_blocks_payload(end, 0), sizeof e);
+    return e.reason != RS_END_KILLED && e.reason != RS_END_ABORT && !e.flags; /* else in a call */
+}
+
+static gboolean look_at_capture(Opening *o, const gchar *path, GError **error)
+{
+    g_autoptr(RsBlocks) beginning = open_beginning(path, error);
+    if (!beginning)
+        return FALSE;
+    g_autoptr(GHashTable) meta = rs_capture_meta(beginning);
+    g_autoptr(RsRecovery) recovery = rs_recover_look_now(meta);
+    g_autoptr(RsBlocks) rest = NULL;
+    if (recovery->state != RS_RINGS_NONE) {
+        g_autoptr(GBytes) bytes = g_bytes_new(recovery->blocks->data, recovery->blocks->len);
+        rest = rs_blocks_open_bytes(path, bytes);
+    } else {
+        rest = open_end(path);
+        if (!is_closed(rest))
+            return read_capture(o, path, error);
+    }
+    RsBlocks *parts[2] = {beginning, rest};
+    return rs_capture_read(o->b, parts, 2, NULL, NULL, NULL, error);
+}
+
+/* ---- all of them ---- */
+
 /* What an error says after the path that it begins with. */
 static const gchar *reason(const GError *error, const gchar *path)
 {
@@ -228,7 +297,7 @@ static gboolean read_captures(Opening *o, GError **error)
         const RsRunFile *f = g_array_index(o->captures, Capture, i).file;
         g_autoptr(GError) cause = NULL;
         o->current_bytes = f->bytes;
-        if (read_capture(o, f->path, &cause))
+        if (o->now ? look_at_capture(o, f->path, &cause) : read_capture(o, f->path, &cause))
             good++;
         else
             leave_out(o, f->path, reason(cause, f->path));
@@ -241,10 +310,10 @@ static gboolean read_captures(Opening *o, GError **error)
     return good > 0;
 }
 
-static RsModel *open_captures(const RsRunFiles *files, RsProgress progress, gpointer data,
-                              GError **error)
+static RsModel *open_captures(const RsRunFiles *files, gboolean now, RsProgress progress,
+                              gpointer data, GError **error)
 {
-    g_auto(Opening) o = {.files = files, .progress = progress, .data = data};
+    g_auto(Opening) o = {.files = files, .progress = progress, .data = data, .now = now};
     o.captures = g_array_new(FALSE, FALSE, sizeof(Capture));
     g_array_set_clear_func(o.captures, clear_capture);
     o.left_out = g_ptr_array_new_with_free_func(free_left_out);
@@ -259,11 +328,22 @@ static RsModel *open_captures(const RsRunFiles *files, RsProgress progress, gpoi
     return rs_builder_finish(g_steal_pointer(&o.b), alone ? RS_FINISH_NO_MISSING : RS_FINISH_ALL);
 }
 
-RsModel *rs_run_open(const gchar *const *paths, RsProgress progress, gpointer data, GError **error)
+static RsModel *open_run(const gchar *const *paths, gboolean now, RsProgress progress,
+                         gpointer data, GError **error)
 {
     g_autoptr(RsRunFiles) files = rs_run_files_find(paths, error);
     if (!files)
         return NULL;
     return files->sqlite ? rs_sqlite_read(files->sqlite, progress, data, error)
-                         : open_captures(files, progress, data, error);
+                         : open_captures(files, now, progress, data, error);
+}
+
+RsModel *rs_run_open(const gchar *const *paths, RsProgress progress, gpointer data, GError **error)
+{
+    return open_run(paths, FALSE, progress, data, error);
+}
+
+RsModel *rs_run_look(const gchar *const *paths, RsProgress progress, gpointer data, GError **error)
+{
+    return open_run(paths, TRUE, progress, data, error);
 }

@@ -26,6 +26,10 @@ typedef void (*RsProgress)(gdouble share, const gchar *what, gpointer data);
 /* Reads `paths` (NULL-terminated) into a finished model. NULL and `error` where nothing is
  * readable; the message names path, place and remedy. */
 RsModel *rs_run_open(const gchar *const *paths, RsProgress progress, gpointer data, GError **error);
+/* What the run's processes are in now, or were in when they died: the last events of each, its open
+ * calls, and how it ended. Of captures whose rings are on this host, and of those that were closed,
+ * the beginning alone is read. Living processes are not disturbed. */
+RsModel *rs_run_look(const gchar *const *paths, RsProgress progress, gpointer data, GError **error);
 
 G_END_DECLS
 #endif

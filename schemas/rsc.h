@@ -281,11 +281,18 @@ struct rs_open {
 };
 
 enum rs_end_reason { RS_END_EXIT = 1, RS_END_FINALIZE = 2, RS_END_QUICK_EXIT = 3, RS_END_EXEC = 4,
-                     RS_END_ABORT = 5, RS_END_KILLED = 6 /* written at recovery */ };
+                     RS_END_ABORT = 5, RS_END_KILLED = 6 /* written at recovery */,
+                     RS_END_RUNNING = 7 /* in no file: a look at a living process */ };
+
+/* How the program stood when an exit ended it. */
+enum rs_end_flags {
+    RS_END_IN_CALL = 1u << 0,  /* a thread was in a recorded call: MPI exits so on an error */
+    RS_END_MPI_LIVE = 1u << 1, /* MPI had begun, and MPI_Finalize was not called */
+};
 
 struct rs_end {
     uint32_t reason;
-    uint32_t spare;
+    uint32_t flags;      /* enum rs_end_flags */
     uint64_t tick;
     uint64_t events;     /* recorded over all threads */
     uint64_t dropped;

@@ -62,10 +62,10 @@ CREATE TABLE ranks (
     path_id INTEGER NOT NULL REFERENCES strings, -- the capture
     note_id INTEGER NOT NULL REFERENCES strings, -- why it is incomplete; '' where it is not
     first_ns INTEGER NOT NULL,
-    last_ns INTEGER NOT NULL,              -- aborted, killed: when it was last seen alive
+    last_ns INTEGER NOT NULL,              -- not clean: when it was last seen alive
     events INTEGER NOT NULL,
     dropped INTEGER NOT NULL,
-    ending INTEGER NOT NULL REFERENCES enum_ending, -- clean, aborted, killed, unknown
+    ending INTEGER NOT NULL REFERENCES enum_ending, -- clean, exited, aborted, killed, unknown
     missing INTEGER NOT NULL,              -- 1: no capture of this rank was found
     open_event_id INTEGER REFERENCES events -- the call it was in at the end
 );

@@ -36,7 +36,7 @@ build() {
 build build "" -Dtest_clock=true
 if [ "$what" = all ]; then
     CC=clang build build-clang "--suite unit"
-    build build-bare "--suite unit" -Dmpi=disabled -Dcuda=disabled -Dviewer=disabled
+    build build-bare "--suite unit" -Dmpi=disabled -Dcuda=disabled -Dviewer=disabled -Dstacks=disabled
     CC=clang build build-sanitize "--suite unit --suite fuzz" -Db_sanitize=address,undefined \
         -Db_lundef=false
 fi

@@ -89,6 +89,7 @@ struct rs_core {
     volatile uint32_t *off;     /* nonzero: record nothing (stopped, failed, or child not ready) */
     volatile uint32_t *started; /* nonzero: a call of a traced API has made this process a capture;
                                    what records beside such calls (NVTX, I/O) waits for it */
+    volatile uint32_t *end_flags; /* enum rs_end_flags that hold now */
     bool use_tsc;
     bool rank_told; /* RINGSCOPE_RANK or the launcher says which rank this process is */
 

@@ -262,6 +262,7 @@ static void in_child(void)
         rs_state.started = 0;
         rs_state.draining = false;
     }
+    rs_state.end_flags = 0; /* MPI is the parent's */
     rs_state.pid = (int32_t)getpid();
     pthread_setcancelstate(cancel_before, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -395,6 +396,7 @@ static void fill_core(void)
     c->epoch = &rs_state.epoch;
     c->off = &rs_state.off;
     c->started = &rs_state.started;
+    c->end_flags = &rs_state.end_flags;
     c->use_tsc = rs_clock_tsc_is_invariant();
     c->rank_told = rs_env.rank >= 0;
     c->thread = rs_thread_attach;

@@ -42,6 +42,7 @@ struct rs_state {
     uint64_t segment_bytes;       /* written since definitions were last repeated */
     uint64_t events, dropped;     /* written; of threads that are gone */
     bool ended;                   /* the END block is written */
+    uint32_t end_flags;           /* atomic; enum rs_end_flags, of back ends */
     bool meta_dirty;
     bool draining;                           /* the drain thread runs in this process */
     uint32_t wake;                           /* atomic, a futex: a ring is half full */

@@ -357,11 +357,12 @@ void rs_writer_end(enum rs_end_reason reason)
      * rings, for `merge` to save. */
     if (!rs_writer_drain())
         return;
-    struct rs_end end = {.reason = reason, .tick = rs_tick()};
+    struct rs_end end = {.reason = reason, .flags = rs_state.end_flags, .tick = rs_tick()};
     end.events = rs_state.events;
     end.dropped = rs_state.dropped;
     for (struct rs_thread_entry *e = rs_state.threads; e; e = e->next) {
         put_open(e, end.tick);
+        end.flags |= e->thread.ring->open.op ? RS_END_IN_CALL : 0;
         end.events += e->thread.ring->events;
         end.dropped += e->thread.ring->dropped;
     }

@@ -413,7 +413,7 @@ gchar *rs_scene_dup_status(const RsScene *s)
                                rs_plural(m->dropped));
     guint early = early_endings(m);
     if (early)
-        g_string_append_printf(out, "  \u00b7  %u rank%s killed or aborted", early,
+        g_string_append_printf(out, "  \u00b7  %u rank%s ended early", early,
                                rs_plural(early));
     else if (m->incomplete)
         g_string_append(out, "  \u00b7  incomplete: see the warnings");

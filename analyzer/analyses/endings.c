@@ -7,7 +7,8 @@
 
 gboolean rs_ending_is_early(const RsRank *r)
 {
-    return r->ending == RS_ENDING_KILLED || r->ending == RS_ENDING_ABORTED;
+    return r->ending == RS_ENDING_EXITED || r->ending == RS_ENDING_ABORTED ||
+           r->ending == RS_ENDING_KILLED;
 }
 
 gboolean rs_ending_any_early(const RsModel *m)
@@ -177,7 +178,7 @@ static gboolean polls(const RsModel *m, guint32 rank)
 static gboolean may_go_on(const RsModel *m, const RsWait *waits, guint32 target, guint32 rank)
 {
     gint64 waited = rs_model_rank(m, rank)->last_ns - m->events.start_ns[waits[rank].event];
-    return rs_model_rank(m, target)->ending == RS_ENDING_KILLED && waits[target].event != RS_NONE &&
+    return rs_ending_is_early(rs_model_rank(m, target)) && waits[target].event != RS_NONE &&
            waited <= RS_ALIVE_SEEN_NS;
 }
 
@@ -258,7 +259,8 @@ GArray *rs_waits_find_cycle(const RsModel *m, const RsWait *waits)
 
 const gchar *rs_ending_name(RsEnding ending)
 {
-    static const gchar *const names[RS_ENDING_COUNT] = {"unknown", "clean", "aborted", "killed"};
+    static const gchar *const names[RS_ENDING_COUNT] = {"unknown", "clean",  "exited",
+                                                        "aborted", "killed", "running"};
     return names[ending];
 }
 
@@ -284,8 +286,10 @@ gchar *rs_ending_dup_text(const RsModel *m, guint32 rank)
     static const gchar *const words[RS_ENDING_COUNT] = {
         [RS_ENDING_UNKNOWN] = "was last heard of",
         [RS_ENDING_CLEAN] = "ended",
+        [RS_ENDING_EXITED] = "exited",
         [RS_ENDING_ABORTED] = "called MPI_Abort",
         [RS_ENDING_KILLED] = "was killed",
+        [RS_ENDING_RUNNING] = "is",
     };
     const RsRank *r = rs_model_rank(m, rank);
     GString *s = g_string_new(NULL);
@@ -294,7 +298,9 @@ gchar *rs_ending_dup_text(const RsModel *m, guint32 rank)
         return g_string_free(s, FALSE); /* in just that call */
     if (r->open_event != RS_NONE) {
         g_autofree gchar *call = rs_ending_dup_call(m, r->open_event);
-        g_string_append_printf(s, " in %s", call);
+        g_string_append_printf(s, " %s %s", r->ending == RS_ENDING_EXITED ? "inside" : "in", call);
+    } else if (r->ending == RS_ENDING_EXITED) {
+        g_string_append(s, " without MPI_Finalize");
     } else if (r->ending == RS_ENDING_KILLED) {
         g_string_append(s, " outside of all recorded calls");
     }

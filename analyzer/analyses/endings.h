@@ -34,7 +34,7 @@ guint rs_waits_find_roots(const RsModel *model, const RsWait *waits, guint32 fir
  * are none. */
 GArray *rs_waits_find_cycle(const RsModel *model, const RsWait *waits);
 
-/* "clean", "aborted", "killed", "unknown": as in the table enum_ending. */
+/* "clean", "exited", "aborted", "killed", "unknown": as in the table enum_ending. */
 const gchar *rs_ending_name(RsEnding ending);
 /* "was killed at 1.234 s in MPI_Recv from rank 3". Returned: free it. */
 gchar *rs_ending_dup_text(const RsModel *model, guint32 rank);
@@ -45,7 +45,7 @@ gboolean rs_ending_is_whole(const RsModel *model, guint32 rank);
 /* Up to when the members that are still in an instance wait for others: G_MAXINT64 where somebody
  * never came, -1 where nobody knows. */
 gint64 rs_ending_gathered_ns(const RsModel *model, const RsInstance *instance);
-/* Killed or aborted: its process did not come to its own end. */
+/* Exited in a call or without MPI_Finalize, aborted, killed: not as its program ends. */
 gboolean rs_ending_is_early(const RsRank *rank);
 gboolean rs_ending_any_early(const RsModel *model);
 

@@ -109,13 +109,14 @@ static void add_killed(const RsContext *ctx, RsResults *results)
 {
     const RsModel *m = ctx->model;
     RsFinding *f = rs_finding_new("incomplete-data");
-    guint n = 0, aborted = 0;
+    guint n = 0, aborted = 0, exited = 0;
     f->t_start_s = (gdouble)m->duration_ns / 1e9;
     for (guint32 i = 0; i < m->ranks->len; i++) {
         const RsRank *r = rs_model_rank(m, i);
         if (!rs_ending_is_early(r))
             continue;
         add_rank(f, r);
+        exited += r->ending == RS_ENDING_EXITED;
         f->t_start_s = MIN(f->t_start_s, (gdouble)r->last_ns / 1e9);
         aborted += r->ending == RS_ENDING_ABORTED;
         if (++n > 8)
@@ -131,7 +132,11 @@ static void add_killed(const RsContext *ctx, RsResults *results)
     f->title = g_strdup_printf("%u of %d ranks %s killed%s at %.3f s: the run did not come to its "
                                "end",
                                n, m->world_size, n == 1 ? "was" : "were",
-                               aborted ? " or aborted" : "", f->t_start_s);
+                               aborted && exited ? ", aborted or exited"
+                               : aborted         ? " or aborted"
+                               : exited          ? " or exited"
+                                                 : "",
+                               f->t_start_s);
     f->fatal = TRUE;
     f->severity = "high";
     f->confidence = 1;

@@ -61,7 +61,7 @@ static void find_first(Search *s)
         return;
     for (guint32 i = 0; i < m->ranks->len; i++) {
         const RsRank *r = rs_model_rank(m, i);
-        if (r->ending != RS_ENDING_KILLED)
+        if (!rs_ending_is_early(r))
             continue;
         if (r->last_ns < first) {
             next = first;
@@ -82,6 +82,21 @@ static void name_rank(Search *s, guint32 rank)
     s->named[rank] = TRUE;
 }
 
+static gboolean any(const RsModel *m, RsEnding ending)
+{
+    for (guint i = 0; i < m->ranks->len; i++)
+        if (rs_model_rank(m, i)->ending == ending)
+            return TRUE;
+    return FALSE;
+}
+
+static void name_all(Search *s, RsEnding ending)
+{
+    for (guint32 i = 0; i < s->ctx->model->ranks->len; i++)
+        if (rs_model_rank(s->ctx->model, i)->ending == ending)
+            name_rank(s, i);
+}
+
 static gint64 waited_ns(const Search *s, guint32 rank)
 {
     const RsModel *m = s->ctx->model;
@@ -91,9 +106,9 @@ static gint64 waited_ns(const Search *s, guint32 rank)
 static void find_named(Search *s)
 {
     const RsModel *m = s->ctx->model;
-    for (guint32 i = 0; i < m->ranks->len; i++)
-        if (rs_model_rank(m, i)->ending == RS_ENDING_ABORTED)
-            name_rank(s, i);
+    name_all(s, RS_ENDING_ABORTED);
+    if (s->n_named == 0 && any(m, RS_ENDING_KILLED)) /* by the launcher, as it saw them exit */
+        name_all(s, RS_ENDING_EXITED);
     find_first(s);
     if (s->n_named == 0 && s->first != RS_NONE)
         name_rank(s, s->first);
@@ -226,6 +241,13 @@ static void say_named(const Search *s, RsFinding *f)
         rs_finding_say(f, "and %u further ranks", n - SAID_MAX);
 }
 
+static const gchar *then(RsEnding ending)
+{
+    return ending == RS_ENDING_KILLED   ? "was killed"
+           : ending == RS_ENDING_EXITED ? "exited"
+                                        : "ended";
+}
+
 static void say_waiting(const Search *s, RsFinding *f, const GArray *waiting)
 {
     const RsModel *m = s->ctx->model;
@@ -237,7 +259,7 @@ static void say_waiting(const Search *s, RsFinding *f, const GArray *waiting)
         g_autofree gchar *call = rs_ending_dup_call(m, s->waits[rank].event);
         rs_finding_say(f, "rank %d waited %.3f s in %s, then %s", rs_model_rank(m, rank)->rank,
                        (gdouble)waited_ns(s, rank) / 1e9, call,
-                       rs_model_rank(m, rank)->ending == RS_ENDING_KILLED ? "was killed" : "ended");
+                       then(rs_model_rank(m, rank)->ending));
     }
     if (waiting->len > SAID_MAX)
         rs_finding_say(f, "and %u further ranks waited", waiting->len - SAID_MAX);
@@ -249,9 +271,10 @@ static void say_order(const Search *s, RsFinding *f)
         return;
     const gint32 rank = rs_model_rank(s->ctx->model, s->first)->rank;
     if (s->ahead_ns == G_MAXINT64)
-        rs_finding_say(f, "rank %d is the only one that was killed", rank);
+        rs_finding_say(f, "rank %d is the only one that did not come to its own end", rank);
     else
-        rs_finding_say(f, "rank %d was killed %.3f s before the next", rank,
+        rs_finding_say(f, "rank %d %s %.3f s before the next", rank,
+                       then(rs_model_rank(s->ctx->model, s->first)->ending),
                        (gdouble)s->ahead_ns / 1e9);
 }
 
@@ -276,14 +299,19 @@ static gdouble confidence_of(const Search *s, const GArray *waiting)
 
 static const gchar *remedy_of(const Search *s, const GArray *waiting)
 {
-    gboolean aborted = FALSE, killed = FALSE;
+    gboolean aborted = FALSE, killed = FALSE, exited = FALSE;
     for (guint32 i = 0; i < s->ctx->model->ranks->len; i++) {
         aborted |= s->named[i] && rs_model_rank(s->ctx->model, i)->ending == RS_ENDING_ABORTED;
         killed |= s->named[i] && rs_model_rank(s->ctx->model, i)->ending == RS_ENDING_KILLED;
+        exited |= s->named[i] && rs_model_rank(s->ctx->model, i)->ending == RS_ENDING_EXITED;
     }
     if (aborted)
         return "read what that rank printed before it called MPI_Abort; ranks killed after it were "
                "ended by the launcher";
+    if (exited)
+        return "read what that rank printed before it exited: MPI ends a process so when one of "
+               "its "
+               "calls fails; ranks killed after it were ended by the launcher";
     if (killed && lived_on(s, waiting))
         return "see what that process did while others waited: its own output (an error, a long "
                "computation, a crash at last), its host's kernel log (out of memory); where it "

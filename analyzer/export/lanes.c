@@ -5,7 +5,7 @@ gint64 rs_lanes_end_ns(const RsModel *m, guint32 event)
 {
     gint64 end = m->events.end_ns[event];
     if (!(m->events.flags[event] & RS_FLAG_OPEN) ||
-        rs_model_rank(m, rs_model_rank_of(m, event))->ending == RS_ENDING_KILLED)
+        rs_model_rank(m, rs_model_rank_of(m, event))->ending >= RS_ENDING_EXITED)
         return end;
     return MAX(m->duration_ns, end);
 }

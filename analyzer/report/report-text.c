@@ -92,7 +92,8 @@ static void write_incomplete(GString *out, const RsModel *m)
                     rs_plural(m->dropped));
     if (killed)
         wrap_printf(out, "INCOMPLETE  ",
-                    "rank%s %s %s killed or aborted: the run did not come to its end",
+                    "rank%s %s %s killed, aborted, or exited inside MPI: the run did not come to "
+                    "its end",
                     rs_plural(killed), early, killed > 1 ? "were" : "was");
     if (is_damaged(m, n, killed))
         wrap(out, "INCOMPLETE  ", "captures are damaged or were not closed; see the warnings");

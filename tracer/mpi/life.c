@@ -20,6 +20,7 @@ static int end_of_mpi(MPI_Comm self, int keyval, void *value, void *extra)
         t->depth++;
     rs_mpi_probe_clocks();
     rs_core->flush(RS_END_FINALIZE); /* anchors the clock; the process and its capture go on */
+    __atomic_and_fetch(rs_core->end_flags, ~(uint32_t)RS_END_MPI_LIVE, __ATOMIC_RELAXED);
     __atomic_store_n(&life, OVER, __ATOMIC_RELEASE);
     if (t)
         t->depth--;
@@ -61,6 +62,7 @@ static bool begin(void)
         rs_mpi_real.Comm_size(rs_mpi_predefined.world, &size);
         rs_core->set_rank(rank, size);
         watch_the_end();
+        __atomic_or_fetch(rs_core->end_flags, RS_END_MPI_LIVE, __ATOMIC_RELAXED);
         __atomic_store_n(&life, LIVE, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&lock);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* usage: killed RANK kill|abort: that rank ends itself between two barriers, so the others wait.
+ *        killed RANK hang: that rank sleeps there.
  *        killed RANK deadlock: it and the next receive from each other, until an alarm ends all. */
 #include <mpi.h>
 #include <signal.h>
@@ -34,6 +35,8 @@ int main(int argc, char **argv)
     if (strcmp(argv[2], "deadlock") == 0)
         deadlock(rank, victim);
     if (rank == victim) {
+        if (strcmp(argv[2], "hang") == 0)
+            sleep(120);
         usleep(900000); /* the others have come */
         if (strcmp(argv[2], "abort") == 0)
             MPI_Abort(MPI_COMM_WORLD, 3);

@@ -164,6 +164,23 @@ static void cut_run_tells_of_an_abort_without_a_cause(void **state)
     assert_true(says(f, "in the whole run alone"));
 }
 
+/* MPI ended rank 2 on an error; the launcher killed the others. */
+static void rank_that_mpi_ended_is_named(void **state)
+{
+    Scene s;
+    begin(&s);
+    for (guint r = 0; r < 4; r++)
+        scene_open_collective(&s, r, RS_COLL_ALLREDUCE, 2, 1.2 * S, 1.3 * S);
+    kill_all_but(&s, 2, 1.3);
+    scene_end(&s, 2, RS_ENDING_EXITED, 1.3 * S);
+    RsModel *m;
+    g_autoptr(RsResults) r = analyze(&s, &m);
+    const RsFinding *f = assert_names(r, 2);
+    assert_non_null(strstr(f->title, "exited at 1.300 s inside MPI_Op"));
+    assert_non_null(strstr(f->remedy, "one of its calls fails"));
+    rs_model_free(m);
+}
+
 static void assert_nobody_named(const RsResults *r, guint killed)
 {
     assert_null(scene_finding(r, "missing-rank", 0));
@@ -316,6 +333,7 @@ int main(void)
         cmocka_unit_test(rank_that_left_early_is_named),
         cmocka_unit_test(rank_that_aborts_is_named),
         cmocka_unit_test(cut_run_tells_of_an_abort_without_a_cause),
+        cmocka_unit_test(rank_that_mpi_ended_is_named),
         cmocka_unit_test(ranks_killed_together_are_nobody_s_fault),
         cmocka_unit_test(rank_that_polls_is_not_named),
         cmocka_unit_test(rank_that_crashes_after_a_wait_is_named),
