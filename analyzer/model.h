@@ -256,6 +256,9 @@ gint64 rs_model_done_ns(const RsModel *m, guint32 event);
 /* Index of the first step that ends after `ns` on the rank (RsRank index), steps->len if none; steps
  * that the rank doesn't have count by the others' end. Binary search: a rank's steps are in order. */
 guint32 rs_model_first_step(const RsModel *m, guint32 rank, gint64 ns);
+/* Whether a range of these times is a step of the rank (RsRank index), whatever it is called. Binary
+ * search. */
+gboolean rs_model_is_step(const RsModel *m, guint32 rank, gint64 start_ns, gint64 end_ns);
 /* "rank 2 (host1:4242)", the same text in every export and window. Returned: free it. */
 gchar *rs_model_dup_rank_label(const RsModel *m, guint32 rank);
 

@@ -353,6 +353,26 @@ guint32 rs_model_first_step(const RsModel *m, guint32 rank, gint64 ns)
     return low;
 }
 
+gboolean rs_model_is_step(const RsModel *m, guint32 rank, gint64 start_ns, gint64 end_ns)
+{
+    guint32 low = 0, high = m->steps->len;
+    while (low < high) {
+        guint32 mid = low + (high - low) / 2;
+        const RsStep *s = &g_array_index(m->steps, RsStep, mid);
+        const RsSpan *span = &g_array_index(m->step_spans, RsSpan, s->first_span + rank);
+        gint64 at = span->end_ns > span->start_ns ? span->start_ns : s->start_ns;
+        if (at < start_ns)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    if (low >= m->steps->len)
+        return FALSE;
+    const RsStep *s = &g_array_index(m->steps, RsStep, low);
+    const RsSpan *span = &g_array_index(m->step_spans, RsSpan, s->first_span + rank);
+    return span->start_ns == start_ns && span->end_ns == end_ns;
+}
+
 /* The step whose span on `rank` holds `ns`. */
 static guint32 step_at(const RsModel *m, guint32 rank, gint64 ns)
 {

@@ -53,9 +53,13 @@ static void rank_rows(const RsLayout *l, guint32 rank, guint32 *first, guint32 *
 
 static gboolean has_steps(const RsRows *r, guint32 track)
 {
-    for (guint32 row = r->track_rows[track]; row < r->track_rows[track + 1]; row++)
-        if (r->meaning[rs_rows_row(r, row)->first] == RS_MEANS_STEP)
+    gint64 sums_ns[RS_MEANS_COUNT];
+    for (guint32 i = r->track_rows[track]; i < r->track_rows[track + 1]; i++) {
+        const RsRow *row = rs_rows_row(r, i);
+        rs_rows_sum(r, row, row->first, row->first + row->n, sums_ns);
+        if (sums_ns[RS_MEANS_STEP] > 0)
             return TRUE;
+    }
     return FALSE;
 }
 

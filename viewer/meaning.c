@@ -36,12 +36,18 @@ static RsMeaning meaning_of_call(const RsSig *sig)
     }
 }
 
+static gboolean is_step(const RsModel *m, guint32 event)
+{
+    return rs_model_is_step(m, rs_model_rank_of(m, event), m->events.start_ns[event],
+                            m->events.end_ns[event]);
+}
+
 RsMeaning rs_meaning_of(const RsModel *m, guint32 event)
 {
     const RsSig *sig = rs_model_sig(m, event);
     switch ((RsKind)sig->kind) {
     case RS_KIND_RANGE:
-        return g_str_equal(rs_model_str(m, sig->name), "step") ? RS_MEANS_STEP : RS_MEANS_RANGE;
+        return is_step(m, event) ? RS_MEANS_STEP : RS_MEANS_RANGE;
     case RS_KIND_SPAN:
         return g_str_has_prefix(rs_model_str(m, sig->name), "NEGOTIATE_") ? RS_MEANS_AGREE
                                                                           : RS_MEANS_SPAN;

@@ -44,31 +44,11 @@ static void paint(Painter *p, guint32 rank, On on, gint64 from_ns, gint64 to_ns)
 
 /* ---- whose thread is the main one ---- */
 
-static gboolean is_step_start(const RsModel *m, guint32 rank, gint64 start_ns, gint64 end_ns)
-{
-    guint32 low = 0, high = m->steps->len;
-    while (low < high) {
-        guint32 mid = low + (high - low) / 2;
-        const RsStep *s = &g_array_index(m->steps, RsStep, mid);
-        const RsSpan *span = &g_array_index(m->step_spans, RsSpan, s->first_span + rank);
-        gint64 at = span->end_ns > span->start_ns ? span->start_ns : s->start_ns;
-        if (at < start_ns)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    if (low >= m->steps->len)
-        return FALSE;
-    const RsStep *s = &g_array_index(m->steps, RsStep, low);
-    const RsSpan *span = &g_array_index(m->step_spans, RsSpan, s->first_span + rank);
-    return span->start_ns == start_ns && span->end_ns == end_ns;
-}
-
 static gboolean has_steps(const RsModel *m, const RsTrack *t)
 {
     for (guint32 i = t->first; i < t->first + t->n; i++)
         if (rs_model_sig(m, i)->kind == RS_KIND_RANGE &&
-            is_step_start(m, t->rank, m->events.start_ns[i], m->events.end_ns[i]))
+            rs_model_is_step(m, t->rank, m->events.start_ns[i], m->events.end_ns[i]))
             return TRUE;
     return FALSE;
 }
@@ -135,7 +115,7 @@ static void paint_range(Painter *p, guint32 rank, guint32 event, gint32 *step_de
 {
     const RsModel *m = p->model;
     gint64 from = m->events.start_ns[event], to = m->events.end_ns[event];
-    if (is_step_start(m, rank, from, to)) {
+    if (rs_model_is_step(m, rank, from, to)) {
         *step_depth = m->events.aux[event];
         paint(p, rank, ON_STEP, from, to);
         return;

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "layout.h"
+#include "model-builder.h"
 #include "synthetic-run.h"
 
 typedef struct {
@@ -65,6 +66,34 @@ static void few_ranks_are_open_under_their_hosts(void **state)
         assert_int_equal(rs_layout_row_at(l, y), row);
         assert_int_equal(rs_layout_row_at(l, y + height - 1), row);
     }
+    scene_release(&s);
+}
+
+static void add_range(RsBuilder *b, guint32 track, const gchar *name, gint64 start, gint64 end)
+{
+    RsSig sig = rs_builder_sig_init(b, RS_KIND_RANGE, name);
+    rs_builder_event(b, track, rs_builder_sig(b, &sig), start, end, 0, 0, 0);
+}
+
+/* Also where it does something else before its first step. */
+static void the_thread_with_the_steps_comes_first(void **state)
+{
+    RsBuilder *b = rs_builder_new();
+    guint32 process = rs_builder_add_process(b, 0, "host", 1);
+    guint32 other = rs_builder_add_track(b, process, "other", 1, FALSE);
+    guint32 trainer = rs_builder_add_track(b, process, "trainer", 2, FALSE);
+    add_range(b, other, "watch", 0, 1000);
+    add_range(b, trainer, "setup", 0, 90);
+    for (gint64 i = 1; i < 4; i++)
+        add_range(b, trainer, "step", 100 * i, 100 * i + 90);
+    Scene s = {.model = rs_builder_finish(b, RS_FINISH_ALL)};
+    rs_rows_init(&s.rows, s.model);
+    rs_layout_init(&s.layout, &s.rows);
+    const RsLine *first = rs_layout_line(&s.layout, 2);
+    assert_int_equal(first->kind, RS_LINE_ROW);
+    guint32 track = rs_rows_row(&s.rows, first->row)->track;
+    const RsTrack *t = &g_array_index(s.model->tracks, RsTrack, track);
+    assert_string_equal(rs_model_str(s.model, t->name), "trainer");
     scene_release(&s);
 }
 
@@ -143,6 +172,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(few_ranks_are_open_under_their_hosts),
+        cmocka_unit_test(the_thread_with_the_steps_comes_first),
         cmocka_unit_test(thousands_of_ranks_start_closed_and_are_all_there),
         cmocka_unit_test(toggle_closes_a_rank_then_a_host),
         cmocka_unit_test(beyond_the_ends_nothing_is_picked),

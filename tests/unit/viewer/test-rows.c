@@ -53,6 +53,27 @@ static void every_event_has_one_slot_on_its_own_track(void **state)
     }
 }
 
+/* Steps are what the analyzer takes for steps, not what is called "step". */
+static void steps_of_any_name_are_drawn_as_steps(void **state)
+{
+    Scene s;
+    scene_init(&s, 2, 1);
+    for (guint i = 0; i < 4; i++)
+        for (guint r = 0; r < 2; r++) {
+            g_autofree gchar *name = g_strdup_printf("ProfilerStep#%u", i);
+            scene_range(&s, r, name, 0, 100 * i + 1, 100 * i + 90);
+            scene_range(&s, r, "step", 1, 100 * i + 2, 100 * i + 80);
+        }
+    g_autoptr(RsModel) m = scene_finish(&s);
+    assert_int_equal(m->steps->len, 4);
+    for (guint32 e = 0; e < m->events.n; e++) {
+        const gchar *name = rs_model_str(m, rs_model_sig(m, e)->name);
+        if (rs_model_sig(m, e)->kind == RS_KIND_RANGE)
+            assert_int_equal(rs_meaning_of(m, e),
+                             g_str_equal(name, "step") ? RS_MEANS_RANGE : RS_MEANS_STEP);
+    }
+}
+
 static void slots_of_a_row_are_sorted_and_disjoint(void **state)
 {
     Fixture *f = *state;
@@ -204,6 +225,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_event_has_one_slot_on_its_own_track),
+        cmocka_unit_test(steps_of_any_name_are_drawn_as_steps),
         cmocka_unit_test(slots_of_a_row_are_sorted_and_disjoint),
         cmocka_unit_test(a_range_stands_above_what_is_inside),
         cmocka_unit_test(searches_agree_with_looking_at_all),
