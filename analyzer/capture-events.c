@@ -22,14 +22,6 @@ static guint32 track_of(RsCapture *c, RsCaptureThread *t, guint32 number, gboole
     return *track;
 }
 
-static void see_time(RsCapture *c, RsCaptureThread *t, guint64 start, guint64 end)
-{
-    if (c->first_tick == 0 || start < c->first_tick)
-        c->first_tick = start;
-    c->last_tick = MAX(c->last_tick, end);
-    t->last_tick = MAX(t->last_tick, end);
-}
-
 static guint16 flags_of(guint16 recorded, guint16 numbered)
 {
     guint16 f = numbered;
@@ -171,7 +163,7 @@ static void add_slot(RsCapture *c, RsCaptureThread *t, guint32 number, guint16 b
         c->bad_times++;
         u.event.end = u.event.start;
     }
-    see_time(c, t, u.event.start, u.event.end);
+    c->last_tick = MAX(c->last_tick, u.event.end);
     close_open(t, &u.event);
     guint32 track = track_of(c, t, number, (u.event.flags & RS_EVENT_DEVICE) != 0);
     guint16 more = block_flags & RS_BLOCK_RECOVERED ? RS_FLAG_RECOVERED : 0;

@@ -30,7 +30,6 @@ typedef struct {
     guint64 tid;
     RsStr name;
     guint64 dropped; /* as its last block says */
-    guint64 last_tick;
     gboolean has_open; /* `open` is the last OPEN block, still true as far as we know */
     struct rs_open open;
 } RsCaptureThread;
@@ -60,7 +59,7 @@ typedef struct {
         guint32 sig;
         gboolean used;
     } cache[RS_SIG_CACHE];
-    guint64 first_tick, last_tick;
+    guint64 last_tick;
     guint64 unknown_blocks, stray_slots, unknown_ops, unknown_defs, bad_times, holes;
     gboolean has_end;
     struct rs_end end;

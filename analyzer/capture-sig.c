@@ -55,8 +55,8 @@ static gint32 peer_of(guint8 klass, const RsSigKey *k)
     gboolean receives =
         klass == RS_CLASS_RECV || klass == RS_CLASS_RECV_START || klass == RS_CLASS_PROBE;
     if (k->flags & RS_EVENT_NULL_PEER)
-        return -1;
-    return receives && k->peer == -1 ? -2 : k->peer; /* MPI_Mrecv is told no source */
+        return RS_PEER_NONE;
+    return receives && k->peer == -1 ? RS_PEER_ANY : k->peer; /* MPI_Mrecv is told no source */
 }
 
 /* Captures say themselves what their operations are: a later tracer's are understood too. */

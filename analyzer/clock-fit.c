@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "clock.h"
+#include "stats.h"
 
 /* Two quartz clocks, each off by the 50 ppm that their makers allow: where drift isn't known. */
 #define UNKNOWN_DRIFT 100e-6
@@ -34,18 +35,6 @@ static gint compare_meetings(gconstpointer a, gconstpointer c)
     return x->own_end_ns < y->own_end_ns ? -1 : x->own_end_ns > y->own_end_ns;
 }
 
-static gint compare_doubles(gconstpointer a, gconstpointer c)
-{
-    gdouble x = *(const gdouble *)a, y = *(const gdouble *)c;
-    return x < y ? -1 : x > y;
-}
-
-static gdouble median(gdouble *v, guint n)
-{
-    qsort(v, n, sizeof *v, compare_doubles);
-    return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
-}
-
 /* Median of the slopes between pairs (Theil and Sen): up to a quarter of the meetings may be off.
  */
 static gdouble median_slope(const RsClockMeeting *m, guint n)
@@ -62,7 +51,7 @@ static gdouble median_slope(const RsClockMeeting *m, guint n)
                 slopes[count++] = (gdouble)((y->their_end_ns - x->their_end_ns) - dx) / (gdouble)dx;
         }
     }
-    return count ? median(slopes, count) : 0;
+    return count ? rs_median(slopes, count) : 0;
 }
 
 static gint64 median_offset(const RsClockMeeting *m, guint n, const RsClockFit *f)
@@ -72,7 +61,7 @@ static gint64 median_offset(const RsClockMeeting *m, guint n, const RsClockFit *
     for (guint i = 0; i < n; i++)
         d[i] = (gdouble)(m[i].their_end_ns - m[i].own_end_ns) - first -
                f->drift * (gdouble)(m[i].own_end_ns - f->at_ns);
-    return (gint64)llround(first + median(d, n));
+    return (gint64)llround(first + rs_median(d, n));
 }
 
 /* Offsets that no meeting contradicts: each clock's end is after the other's arrivals. */
@@ -96,8 +85,7 @@ static gint64 spread_of_ends(const RsClockMeeting *m, guint n, const RsClockFit 
     g_autofree gdouble *off = g_new(gdouble, n);
     for (guint i = 0; i < n; i++)
         off[i] = fabs((gdouble)(rs_clock_fit_apply(f, m[i].own_end_ns) - m[i].their_end_ns));
-    qsort(off, n, sizeof *off, compare_doubles);
-    return (gint64)ceil(off[MIN(n - 1, n * 9 / 10)]);
+    return (gint64)ceil(rs_quantile(off, n, 0.9));
 }
 
 gboolean rs_clock_fit_meetings(RsClockMeeting *m, guint n, RsClockFit *ret_fit)

@@ -215,11 +215,6 @@ static void time_instance(RsModel *m, RsInstance *inst)
     }
 }
 
-static guint size_class(guint64 bytes)
-{
-    return bytes ? g_bit_storage(bytes) - 1 : 0;
-}
-
 /* Instances still stand by (communicator, sequence): the first of a kind is its warm-up. */
 static void mark_warmups(RsModel *m)
 {
@@ -228,7 +223,7 @@ static void mark_warmups(RsModel *m)
         RsInstance *inst = &g_array_index(m->instances, RsInstance, i);
         const RsSig *s = &g_array_index(m->sigs, RsSig, inst->sig);
         guint64 key = (guint64)inst->comm << 32 | (guint64)s->op << 16 | (guint64)s->coll << 8 |
-                      size_class(s->bytes);
+                      (guint8)rs_size_class(s->bytes);
         if (!g_hash_table_contains(seen, &key)) {
             g_hash_table_add(seen, g_memdup2(&key, sizeof key));
             inst->warmup = TRUE;

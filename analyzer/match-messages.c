@@ -85,13 +85,13 @@ static void add_receive(Collector *c, guint32 event, gint32 own, gint32 peer, gi
                         guint64 bytes)
 {
     const RsExtra *status = find_extra(c->extras, event, RS_EXTRA_STATUS);
-    if (peer == -1)
+    if (peer == RS_PEER_NONE)
         return; /* the null process */
-    if (status && status->source != -3) {
+    if (status && status->source != RS_PEER_UNKNOWN) {
         peer = status->source;
         tag = status->tag;
         bytes = status->value;
-    } else if (peer == -2 || tag == -1) {
+    } else if (peer == RS_PEER_ANY || tag == -1) {
         return; /* from anybody, and nobody told from whom */
     }
     add_end(c, event, 1, own, peer, tag, bytes);

@@ -67,7 +67,7 @@ static void link_process(RsBuilder *b, GArray *steps)
             continue;
         b->model->events.link[start] = s->event;
         /* What a receive really got stands with its start from here on. */
-        if (x->source != -3) {
+        if (x->source != RS_PEER_UNKNOWN) {
             RsExtra status = {start, RS_EXTRA_STATUS, x->source, x->tag, G_MAXUINT64};
             g_array_append_val(b->extras, status);
         }

@@ -206,7 +206,7 @@ guint32 rs_builder_sig(RsBuilder *b, const RsSig *sig)
 
 RsSig rs_builder_sig_init(RsBuilder *b, RsKind kind, const gchar *name)
 {
-    RsSig sig = {.kind = kind, .comm = RS_NONE, .peer = -1};
+    RsSig sig = {.kind = kind, .comm = RS_NONE, .peer = RS_PEER_NONE};
     if (name)
         sig.name = rs_builder_string(b, name);
     return sig;
@@ -239,7 +239,7 @@ static void add_extra(RsBuilder *b, guint32 event, RsExtraKind kind, gint32 sour
 
 void rs_builder_request(RsBuilder *b, guint32 event, guint64 request)
 {
-    add_extra(b, event, RS_EXTRA_REQUEST, -3, -3, request);
+    add_extra(b, event, RS_EXTRA_REQUEST, RS_PEER_UNKNOWN, 0, request);
 }
 
 void rs_builder_done(RsBuilder *b, guint32 event, guint64 request, gint32 source, gint32 tag)

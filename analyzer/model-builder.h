@@ -75,7 +75,7 @@ RsSig rs_builder_sig_init(RsBuilder *b, RsKind kind, const gchar *name);
 guint32 rs_builder_event(RsBuilder *b, guint32 track, guint32 sig, gint64 start, gint64 end,
                          guint16 flags, guint16 aux, guint32 seq);
 
-/* What only some events have. `source` and `tag` are -3 where they are not known. */
+/* What only some events have. Where `source` is RS_PEER_UNKNOWN, so is `tag`. */
 void rs_builder_request(RsBuilder *b, guint32 event, guint64 request);
 void rs_builder_done(RsBuilder *b, guint32 event, guint64 request, gint32 source, gint32 tag);
 void rs_builder_status(RsBuilder *b, guint32 event, gint32 source, gint32 tag, guint64 bytes);

@@ -93,6 +93,11 @@ gint64 rs_model_done_ns(const RsModel *m, guint32 event)
     return m->events.end_ns[event];
 }
 
+guint32 rs_size_class(guint64 bytes)
+{
+    return bytes == 0 ? RS_NONE : 63 - (guint32)__builtin_clzll(bytes);
+}
+
 gchar *rs_model_dup_rank_label(const RsModel *m, guint32 rank)
 {
     const RsRank *r = rs_model_rank(m, rank);

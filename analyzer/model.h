@@ -36,6 +36,13 @@ typedef enum {
 } RsKind;
 #define RS_KIND_COUNT (RS_KIND_IO + 1)
 
+/* What is no rank in a communicator. */
+typedef enum {
+    RS_PEER_NONE = -1,
+    RS_PEER_ANY = -2,
+    RS_PEER_UNKNOWN = -3, /* of a message's source: no status told it */
+} RsPeer;
+
 /* What an event is, without when and where: interned. */
 typedef struct {
     guint8 kind;        /* RsKind */
@@ -48,7 +55,7 @@ typedef struct {
     RsStr name;         /* "MPI_Allreduce", the range's text, the counter's name */
     RsStr dtype, redop; /* 0 none */
     guint32 comm;       /* RsComm index, RS_NONE none */
-    gint32 peer;        /* root, destination or source: rank in comm; -1 none, -2 any */
+    gint32 peer;        /* root, destination or source: rank in comm, or RsPeer */
     gint32 tag;
     RsStr domain, category; /* ranges */
     guint32 color;
@@ -259,6 +266,8 @@ guint32 rs_model_first_step(const RsModel *m, guint32 rank, gint64 ns);
 /* Whether a range of these times is a step of the rank (RsRank index), whatever it is called. Binary
  * search. */
 gboolean rs_model_is_step(const RsModel *m, guint32 rank, gint64 start_ns, gint64 end_ns);
+/* k of [2^k, 2^(k+1)); RS_NONE for 0 bytes. */
+guint32 rs_size_class(guint64 bytes);
 /* "rank 2 (host1:4242)", the same text in every export and window. Returned: free it. */
 gchar *rs_model_dup_rank_label(const RsModel *m, guint32 rank);
 

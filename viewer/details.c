@@ -75,7 +75,7 @@ static void say_times(const RsScene *s, GPtrArray *out, guint32 event)
 static void say_peer(const RsModel *m, GPtrArray *out, const RsSig *sig)
 {
     gboolean root = sig->klass == RS_CLASS_COLL || sig->klass == RS_CLASS_COLL_START;
-    if (sig->peer == -2)
+    if (sig->peer == RS_PEER_ANY)
         say(out, "peer", "any");
     else if (sig->peer >= 0)
         say(out, root ? "root" : "peer", "%d in its communicator", sig->peer);

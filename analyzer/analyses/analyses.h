@@ -18,8 +18,6 @@ extern const RsAnalysis rs_analysis_links;
 extern const RsAnalysis rs_analysis_straggler;
 extern const RsAnalysis rs_analysis_slow_link;
 
-/* k of [2^k, 2^(k+1)); RS_NONE for 0 bytes. */
-guint32 rs_size_class(guint64 bytes);
 /* busbw = algbw x this, for `n` ranks (definitions.md section 1); NAN where none is defined. */
 gdouble rs_busbw_factor(guint8 coll, guint32 n);
 

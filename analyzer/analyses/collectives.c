@@ -36,11 +36,6 @@ static void init(gpointer state, const RsContext *ctx)
     st->samples = g_array_new(FALSE, TRUE, sizeof(Sample));
 }
 
-guint32 rs_size_class(guint64 bytes)
-{
-    return bytes == 0 ? RS_NONE : 63 - (guint32)__builtin_clzll(bytes);
-}
-
 gdouble rs_busbw_factor(guint8 coll, guint32 n)
 {
     if (n < 2)

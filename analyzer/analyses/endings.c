@@ -278,7 +278,7 @@ gchar *rs_ending_dup_call(const RsModel *m, guint32 event)
     guint32 peer = way ? peer_rank(m, s) : RS_NONE;
     if (peer != RS_NONE)
         return g_strdup_printf("%s %s rank %d", name, way, rs_model_rank(m, peer)->rank);
-    return g_strdup_printf("%s%s", name, way && s->peer == -2 ? " from any rank" : "");
+    return g_strdup_printf("%s%s", name, way && s->peer == RS_PEER_ANY ? " from any rank" : "");
 }
 
 gchar *rs_ending_dup_text(const RsModel *m, guint32 rank)

@@ -99,7 +99,7 @@ static guint64 find_big(const RsTransfer *t, guint n, guint64 *ret_count)
     for (guint i = 0; i < n; i++) {
         if (t[i].bytes == 0)
             continue;
-        guint k = 63 - (guint)__builtin_clzll(t[i].bytes);
+        guint32 k = rs_size_class(t[i].bytes);
         bytes[k] += t[i].bytes;
         count[k]++;
         total += t[i].bytes;

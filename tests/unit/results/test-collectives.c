@@ -9,8 +9,8 @@
 #include <math.h>
 
 #include "analyses/analyses.h"
-#include "analyses/stats.h"
 #include "scene.h"
+#include "stats.h"
 
 static void assert_near(gdouble value, gdouble expected)
 {

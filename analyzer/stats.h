@@ -2,8 +2,8 @@
 /*
  * stats.h - medians and quantiles of samples; exact, whatever the order the samples came in.
  */
-#ifndef RS_ANALYSES_STATS_H
-#define RS_ANALYSES_STATS_H
+#ifndef RS_ANALYZER_STATS_H
+#define RS_ANALYZER_STATS_H
 
 #include <glib.h>
 
