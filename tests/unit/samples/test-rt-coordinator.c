@@ -136,6 +136,11 @@ static void next_refuses_every_difference(void **state)
     rt_coordinator_announce(c, 1, &other);
     expect_refusal(c, "t", -EINVAL,
                    "ranks disagree about tensor t; type: rank 0 float32, rank 1 int32");
+    other.type = RT_BFLOAT16;
+    rt_coordinator_announce(c, 0, &base);
+    rt_coordinator_announce(c, 1, &other);
+    expect_refusal(c, "t", -EINVAL,
+                   "ranks disagree about tensor t; type: rank 0 float32, rank 1 bfloat16");
     other = base;
     other.op = RT_AVG;
     rt_coordinator_announce(c, 1, &other);

@@ -31,6 +31,33 @@ static void bytes_are_rounded_up_to_the_unit(void **state)
     }
 }
 
+static void bytes_are_those_of_the_type(void **state)
+{
+    static const uint64_t cases[][3] = {
+        {RT_FLOAT64, 8, 64},    {RT_FLOAT64, 9, 128}, {RT_FLOAT16, 32, 64},
+        {RT_BFLOAT16, 33, 128}, {RT_INT16, 33, 128},  {RT_INT64, 9, 128},
+        {RT_UINT8, 64, 64},     {RT_BOOL, 65, 128},   {RT_FLOAT64, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct rt_tensor t = tensor(cases[i][1]);
+        t.type = (uint8_t)cases[i][0];
+        assert_int_equal(rt_fusion_bytes(&t), cases[i][2]);
+    }
+}
+
+static void plan_at_the_threshold_counts_bytes_not_elements(void **state)
+{
+    struct rt_tensor t[] = {tensor(32), tensor(32)};
+    unsigned taken[2];
+    t[0].type = t[1].type = RT_BFLOAT16;
+    assert_int_equal(plan(t, 2, 128, taken), 2);
+    t[1].count = 33;
+    assert_int_equal(plan(t, 2, 128, taken), 1);
+    t[1].count = 32;
+    t[1].type = RT_FLOAT16; /* of the same size, and yet another */
+    assert_int_equal(plan(t, 2, 128, taken), 1);
+}
+
 static void plan_takes_what_fits_and_passes_over_what_does_not(void **state)
 {
     const struct rt_tensor t[] = {tensor(16), tensor(40), tensor(1000), tensor(30), tensor(17)};
@@ -85,6 +112,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_are_rounded_up_to_the_unit),
+        cmocka_unit_test(bytes_are_those_of_the_type),
+        cmocka_unit_test(plan_at_the_threshold_counts_bytes_not_elements),
         cmocka_unit_test(plan_takes_what_fits_and_passes_over_what_does_not),
         cmocka_unit_test(plan_exactly_at_the_threshold_fits),
         cmocka_unit_test(plan_without_threshold_takes_one),

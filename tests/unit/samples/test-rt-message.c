@@ -111,6 +111,24 @@ static void tensor_of_an_unknown_kind_is_refused(void **state)
     free(bytes.data);
 }
 
+static void tensor_of_an_unknown_type_is_refused_and_all_types_have_a_name(void **state)
+{
+    for (int type = 0; type <= RT_TYPE_COUNT; type++) {
+        struct rt_bytes bytes = {0};
+        struct rt_tensor sent = weight, got;
+        sent.type = (uint8_t)type;
+        rt_put_tensor(&bytes, &sent);
+        struct rt_reader reader = {bytes.data, bytes.n};
+        assert_int_equal(rt_get_tensor(&reader, &got), type < RT_TYPE_COUNT ? 0 : -EPROTO);
+        assert_true((strcmp(rt_type_name((enum rt_type)type), "?") == 0) ==
+                    (type == RT_TYPE_COUNT));
+        assert_true((rt_type_bytes((enum rt_type)type) == 0) == (type == RT_TYPE_COUNT));
+        free(bytes.data);
+    }
+    assert_string_equal(rt_type_name(RT_FLOAT8_E5M2), "float8_e5m2");
+    assert_string_equal(rt_op_name(RT_AVG), "average");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -118,6 +136,7 @@ int main(void)
         cmocka_unit_test(order_comes_back_as_it_was),
         cmocka_unit_test(order_cut_anywhere_is_refused),
         cmocka_unit_test(tensor_of_an_unknown_kind_is_refused),
+        cmocka_unit_test(tensor_of_an_unknown_type_is_refused_and_all_types_have_a_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
