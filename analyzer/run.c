@@ -184,9 +184,11 @@ static void note_state(Opening *o, guint32 process, const RsRecovery *r, gboolea
         rs_builder_set_text(&p->note, "its process still runs: read as far as it is written");
     if (from_rings && r->events > 0)
         rs_builder_warn(o->b, p->path, 0,
-                        "its process was killed: %" G_GUINT64_FORMAT
-                        " event%s still in its rings read from there",
-                        r->events, rs_plural(r->events));
+                        "%" G_GUINT64_FORMAT
+                        " event%s read from memory, where its process left them "
+                        "as it %s: merge saves them",
+                        r->events, rs_plural(r->events),
+                        p->ending == RS_ENDING_KILLED ? "was killed" : "found no room in the file");
 }
 
 static gboolean read_capture(Opening *o, const gchar *path, GError **error)

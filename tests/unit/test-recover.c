@@ -185,7 +185,8 @@ static void orphaned_rings_are_read_without_changing_anything(void **state)
     check_model(m);
     assert_int_equal(m->warnings->len, 1);
     const RsWarning *w = g_ptr_array_index(m->warnings, 0);
-    assert_non_null(strstr(w->text, "3 events still in its rings"));
+    assert_non_null(
+        strstr(w->text, "3 events read from memory, where its process left them as it was killed"));
     assert_true(g_file_get_contents(l->capture, &after, &n_after, NULL));
     assert_int_equal(n_before, n_after);
     assert_memory_equal(before, after, n_before);
