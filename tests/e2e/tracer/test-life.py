@@ -40,9 +40,11 @@ def run(program, way, work, extra):
 
 
 def rings(capture):
-    """The rings that the process of a capture (its path) has on /dev/shm."""
-    pid = capture.stem.rsplit("-", 1)[1]
-    return sorted(pathlib.Path("/dev/shm").glob(f"ringscope-{os.getuid()}-{pid}-*"))
+    """The rings that the process of a capture (its path) has on /dev/shm: by the prefix that the
+    capture names, as pids are used again."""
+    named = capture.read_bytes().split(b"ring.prefix\0", 1)[1:]
+    prefix = pathlib.Path(named[0].split(b"\0", 1)[0].decode()) if named else None
+    return sorted(prefix.parent.glob(prefix.name + ".*")) if prefix else []
 
 
 def query(build, run_path, sql):
