@@ -404,7 +404,9 @@ gchar *rs_scene_dup_status(const RsScene *s)
     g_string_append_printf(out, "%u of %d rank%s on %u host%s, %s, %u event%s  \u00b7  ",
                            captured_ranks(m), ranks, rs_plural(ranks), m->hosts->len,
                            rs_plural(m->hosts->len), length, m->events.n, rs_plural(m->events.n));
-    if (m->clock_trusted)
+    if (m->domains->len < 2)
+        g_string_append(out, "one clock for all ranks");
+    else if (m->clock_trusted)
         g_string_append_printf(out, "clocks: %s, \u00b1%s", m->clock_method, clock);
     else
         g_string_append(out, "clocks of the hosts NOT aligned: compare times within a host only");
@@ -413,8 +415,7 @@ gchar *rs_scene_dup_status(const RsScene *s)
                                rs_plural(m->dropped));
     guint early = early_endings(m);
     if (early)
-        g_string_append_printf(out, "  \u00b7  %u rank%s ended early", early,
-                               rs_plural(early));
+        g_string_append_printf(out, "  \u00b7  %u rank%s ended early", early, rs_plural(early));
     else if (m->incomplete)
         g_string_append(out, "  \u00b7  incomplete: see the warnings");
     return g_string_free(out, FALSE);

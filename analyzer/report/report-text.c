@@ -210,7 +210,9 @@ static void write_breakdown(GString *out, const RsReport *r)
     if (isfinite(p.parallel))
         g_string_append_printf(out,
                                "\n  POP: parallel efficiency %.2f = load balance %.2f x "
-                               "communication efficiency %.2f\n",
+                               "communication efficiency %.2f\n"
+                               "       (useful time is the compute above: kernels on a rank that "
+                               "has them, else what is left)\n",
                                p.parallel, p.load_balance, p.communication);
     g_string_append_c(out, '\n');
 }

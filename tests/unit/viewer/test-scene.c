@@ -230,10 +230,13 @@ static void one_of_a_kind_is_no_plural(void **state)
     g_autofree gchar *text = rs_scene_dup_status(s);
     assert_non_null(strstr(text, "1 of 1 rank on 1 host, "));
     assert_non_null(strstr(text, ", 1 event "));
+    assert_non_null(strstr(text, "one clock for all ranks")); /* as the report has it */
     RsReport report = {.model = s->model, .results = s->results, .name = "x"};
     g_autofree gchar *said = rs_report_text(&report);
     assert_non_null(strstr(said, "1 rank on 1 host (h), 0.000 s, 0 steps (none found)"));
     assert_non_null(strstr(said, "1 event, 0 lost"));
+    assert_non_null(strstr(said, "one clock for all ranks"));
+    assert_non_null(strstr(said, "useful time is the compute above"));
     s->model->dropped = 1;
     s->model->incomplete = TRUE;
     g_autofree gchar *lost = rs_report_text(&report);
