@@ -86,7 +86,8 @@ struct rs_core {
     uint32_t abi;               /* sizeof(struct rs_core) */
     uint32_t parts;             /* enum rs_part bits that are on */
     volatile uint32_t *epoch;   /* grows when any handle is freed or made again: caches are stale */
-    volatile uint32_t *off;     /* nonzero: record nothing (stopped, failed, or child not ready) */
+    volatile uint32_t *on;      /* zero: record nothing (stopped, failed, or a process of another's
+                                   rings: a child that no fork handler saw) */
     volatile uint32_t *started; /* nonzero: a call of a traced API has made this process a capture;
                                    what records beside such calls (NVTX, I/O) waits for it */
     volatile uint32_t *end_flags; /* enum rs_end_flags that hold now */
@@ -161,13 +162,13 @@ RS_INLINE struct rs_thread *rs_thread_if_recording(void)
 {
     struct rs_thread *t = rs_self;
     if (RS_UNLIKELY(!t)) {
-        if (!rs_core || *rs_core->off)
+        if (!rs_core || !*rs_core->on)
             return NULL;
         t = rs_self = rs_core->thread();
         if (!t)
             return NULL;
     }
-    return RS_LIKELY(t->depth == 0 && !*rs_core->off) ? t : NULL;
+    return RS_LIKELY(t->depth == 0 && *rs_core->on) ? t : NULL;
 }
 
 /* Slot `i` of the record being written, valid after rs_room(t, n) with i < n. */

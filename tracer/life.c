@@ -22,7 +22,8 @@
 
 #define END_WAITS_SECONDS 5
 
-struct rs_state rs_state = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .off = 1};
+static volatile uint32_t on_for_all[2]; /* where no memory can be zeroed for children alone */
+struct rs_state rs_state = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .on = on_for_all};
 const struct rs_core *rs_core;
 __thread struct rs_thread *rs_self;
 
@@ -155,11 +156,11 @@ bool rs_life_start(void)
 {
     if (rs_state.control)
         return true;
-    if (rs_state.off)
+    if (!*rs_state.on)
         return false;
     rs_state.pid = (int32_t)getpid();
     if (!map_control()) {
-        rs_state.off = 1;
+        *rs_state.on = 0;
         return false;
     }
     if (!rs_writer_open()) {
@@ -177,9 +178,14 @@ bool rs_life_start(void)
 
 /* ---- the end ---- */
 
+bool rs_life_is_own(void)
+{
+    return rs_state.on[1] && rs_state.pid == (int32_t)getpid(); /* a vfork's child is no copy */
+}
+
 static bool is_own_process(void)
 {
-    return rs_state.control && rs_state.pid == (int32_t)getpid(); /* not so in a vfork's child */
+    return rs_state.control && rs_life_is_own();
 }
 
 static void remove_rings(void)
@@ -205,7 +211,7 @@ void rs_life_end(enum rs_end_reason reason)
         errno = saved;
         return;
     }
-    rs_state.off = 1; /* threads that go on record nothing more */
+    *rs_state.on = 0; /* threads that go on record nothing more */
     bool first = !rs_state.ended && rs_state.fd >= 0;
     rs_writer_end(reason);
     bool ended = rs_state.ended;
@@ -236,14 +242,24 @@ static void flush(enum rs_end_reason reason)
 
 /* ---- fork ---- */
 
+static bool locked_for_fork; /* not in a process whose lock is another's */
+static uint32_t on_before;
+
 static void before_fork(void)
 {
+    if (!rs_life_is_own()) {
+        locked_for_fork = false;
+        return;
+    }
     rs_lock();
+    locked_for_fork = true;
+    on_before = *rs_state.on;
 }
 
 static void in_parent(void)
 {
-    rs_unlock();
+    if (locked_for_fork)
+        rs_unlock();
 }
 
 /* The child has a capture of its own, made at its first event. It holds all definitions so far, so
@@ -264,6 +280,10 @@ static void in_child(void)
     }
     rs_state.end_flags = 0; /* MPI is the parent's */
     rs_state.pid = (int32_t)getpid();
+    rs_state.on[1] = 1;
+    if (!locked_for_fork)
+        return;
+    *rs_state.on = on_before;
     pthread_setcancelstate(cancel_before, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
@@ -294,7 +314,7 @@ static void begin_again(void)
     if (rs_state.ended) {
         int saved = errno;
         rs_state.ended = false;
-        rs_state.off = 0;
+        *rs_state.on = 1;
         rs_state.kill_safe = false; /* the rings have no names any more */
         rs_meta_set_locked("kill_safe", "no: an exec failed");
         errno = saved;
@@ -394,7 +414,7 @@ static void fill_core(void)
     c->abi = sizeof(*c);
     c->parts = rs_env.parts;
     c->epoch = &rs_state.epoch;
-    c->off = &rs_state.off;
+    c->on = rs_state.on;
     c->started = &rs_state.started;
     c->end_flags = &rs_state.end_flags;
     c->use_tsc = rs_clock_tsc_is_invariant();
@@ -417,6 +437,20 @@ static void fill_core(void)
     c->flush = flush;
 }
 
+/* A child made by clone or _Fork runs no handler of ours, and has our rings mapped: there recording
+ * is off, or its calls would take the place of the parent's. */
+static void make_switch(void)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    void *p = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return;
+    if (madvise(p, page, MADV_WIPEONFORK) == 0)
+        rs_state.on = p;
+    else
+        munmap(p, page);
+}
+
 __attribute__((constructor)) static void load(void)
 {
     int saved = errno;
@@ -424,10 +458,11 @@ __attribute__((constructor)) static void load(void)
     real_execvpe = (exec_function *)dlsym(RTLD_NEXT, "execvpe");
     rs_say_init();
     rs_env_read();
+    make_switch();
     fill_core();
     rs_threads_init();
     rs_state.pid = (int32_t)getpid();
-    rs_state.off = 0;
+    rs_state.on[0] = rs_state.on[1] = 1;
     rs_core = &rs_state.core;
     pthread_atfork(before_fork, in_parent, in_child);
     at_quick_exit(at_quick_exit_end);

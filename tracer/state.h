@@ -28,7 +28,9 @@ struct rs_thread_entry {
 struct rs_state {
     pthread_mutex_t lock;
     struct rs_core core;
-    volatile uint32_t started, off, epoch; /* core.h */
+    volatile uint32_t started, epoch; /* core.h */
+    volatile uint32_t *on; /* core.h; [1] is nonzero where this process's memory is no copy. Both in
+                              memory that the child of any fork finds zeroed */
     int32_t pid;
     struct rs_ring_process *control; /* NULL before the first event. Definitions follow it */
     bool control_is_file;            /* on tmpfs, and its name stands there */
@@ -127,6 +129,8 @@ void rs_drain_start(void) RS_HIDDEN; /* locked */
 void rs_drain_wake(void) RS_HIDDEN;
 
 /* life.c */
+/* Not so in the child of a fork that no handler saw: clone, _Fork, vfork. */
+bool rs_life_is_own(void) RS_HIDDEN;
 bool rs_life_start(void) RS_HIDDEN; /* locked: the first event of this process */
 void rs_life_end(enum rs_end_reason reason) RS_HIDDEN;
 const char *rs_life_library(void) RS_HIDDEN; /* own absolute path */

@@ -25,6 +25,8 @@ static void thread_ended(void *entry)
     e->thread.depth++; /* destructors after this one may still make calls: they aren't recorded */
     free(e->thread.scratch);
     e->thread.scratch = NULL;
+    if (!rs_life_is_own()) /* the lock is the parent's, as it was at the fork */
+        return;
     rs_lock();
     if (e->thread.ring->open.op == 0)
         e->thread.ring->open.range_depth = 0;
@@ -161,7 +163,7 @@ static bool give_ring(struct rs_thread *t)
         (struct rs_thread_entry *)((char *)t - offsetof(struct rs_thread_entry, thread));
     int saved = errno;
     rs_lock();
-    bool done = !rs_state.off && (rs_state.control || rs_life_start()) && enter_list(e);
+    bool done = *rs_state.on && (rs_state.control || rs_life_start()) && enter_list(e);
     rs_unlock();
     errno = saved;
     return done;
@@ -171,7 +173,7 @@ struct rs_thread *rs_thread_attach(void)
 {
     int saved = errno;
     rs_lock();
-    struct rs_thread_entry *e = rs_state.off ? NULL : attach_locked();
+    struct rs_thread_entry *e = *rs_state.on ? attach_locked() : NULL;
     rs_unlock();
     if (e && have_key)
         pthread_setspecific(key, e);

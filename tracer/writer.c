@@ -50,7 +50,7 @@ static void give_up(const char *why, int error)
     if (!rs_state.off_capture[0])
         snprintf(rs_state.off_capture, sizeof(rs_state.off_capture), "%s: %s", why,
                  strerrordesc_np(error)); /* strerror may allocate */
-    rs_state.off = 1;
+    *rs_state.on = 0;
     /* No capture, or none that could take the news. A folder's trouble is one of all ranks here. */
     if (rs_state.started)
         rs_say("recording stopped: %s", rs_state.off_capture);

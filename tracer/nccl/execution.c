@@ -79,7 +79,7 @@ static uint64_t publish(struct slot *s, const struct slot *filled, uint64_t hand
 /* The thread's ring even where it is inside a recorded call: its record is written after ours. */
 static struct rs_thread *writing_thread(void)
 {
-    if (*rs_core->off)
+    if (!*rs_core->on)
         return NULL;
     if (!rs_self)
         rs_self = rs_core->thread();

@@ -72,7 +72,7 @@ static void *find_library(void)
 
 static bool is_on(void)
 {
-    return rs_core && !*rs_core->off && (rs_core->parts & RS_PART_NCCL);
+    return rs_core && *rs_core->on && (rs_core->parts & RS_PART_NCCL);
 }
 
 static void describe(void *handle)

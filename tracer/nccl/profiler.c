@@ -230,7 +230,7 @@ static void start(struct context *x, void **handle, const struct event *e)
 {
     uint64_t h = 0;
     *handle = NULL;
-    if (*rs_core->off)
+    if (!*rs_core->on)
         return;
     switch (e->type) {
     case RS_PROFILE_COLL_API:
@@ -281,7 +281,7 @@ static int finalize(void *context)
 {
     struct context *x = context;
     struct rs_comm *on = x ? __atomic_load_n(&x->on, __ATOMIC_ACQUIRE) : NULL;
-    if (on && rs_core && !*rs_core->off)
+    if (on && rs_core && *rs_core->on)
         rs_executions_finish(on);
     if (rs_core && rs_executions_lost() > 0)
         rs_core->meta("off.nccl.device", "some executions: too many were under way at once");
@@ -302,7 +302,7 @@ static int init(void **context, int *mask, int events, uint64_t id, int ranks, i
 {
     int saved = errno;
     struct context *x = NULL;
-    if (rs_core && !*rs_core->off && (rs_core->parts & RS_PART_NCCL) && rs_executions_init())
+    if (rs_core && *rs_core->on && (rs_core->parts & RS_PART_NCCL) && rs_executions_init())
         x = calloc(1, sizeof *x);
     if (x) {
         rs_device_clock_init(&x->clock);

@@ -21,7 +21,7 @@
 /* Records only once MPI or NCCL has been called: NVTX alone leaves no file. */
 static bool wanted(void)
 {
-    return rs_core && *rs_core->started && !*rs_core->off && (!rs_self || rs_self->depth == 0);
+    return rs_core && *rs_core->started && *rs_core->on && (!rs_self || rs_self->depth == 0);
 }
 
 static void describe_payload(const struct rs_nvtx_attributes *a, struct rs_nvtx_what *what)

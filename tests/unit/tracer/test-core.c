@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -327,6 +328,38 @@ static void fork_ofATracedProcess_givesTheChildItsOwnCapture(void **state)
     assert_int_equal(captures, 2);
 }
 
+/* A child that no handler hears of: it has the parent's rings, and must leave them alone. */
+static void fork_unheard(void)
+{
+    struct rs_comm *c = world();
+    record(RS_OP_MPI_Barrier, c->id, 0, 0);
+    pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    if (pid == 0) {
+        for (uint32_t i = 0; i < 7; i++)
+            record(RS_OP_MPI_Allreduce, c->id, i, 1);
+        pid_t own = fork();
+        if (own == 0)
+            record(RS_OP_MPI_Allreduce, c->id, 8, 1);
+        else
+            waitpid(own, NULL, 0);
+        rs_life_end(RS_END_EXIT);
+        syscall(SYS_exit_group, 0);
+    }
+    waitpid(pid, NULL, 0);
+    usleep(300000); /* what the child wrote would be drained by now */
+    record(RS_OP_MPI_Barrier, c->id, 1, 0);
+    rs_life_end(RS_END_EXIT);
+}
+
+static void fork_unheardOf_leavesTheParentsRings(void **state)
+{
+    assert_int_equal(in_child("unheard", fork_unheard), 0);
+    g_autoptr(RsModel) m = read_run("unheard");
+    assert_int_equal(count_named(m, "MPI_Barrier"), 2);
+    assert_int_equal(count_named(m, "MPI_Allreduce"), 0);
+    assert_false(m->incomplete);
+}
+
 /* ---- nothing ---- */
 
 static void do_nothing(void)
@@ -349,7 +382,7 @@ static void record_nowhere(void)
     assert_null(world());
     record(RS_OP_MPI_Barrier, 0, 0, 0);
     assert_int_equal(errno, 5);
-    assert_int_not_equal(*rs_core->off, 0);
+    assert_int_equal(*rs_core->on, 0);
 }
 
 static void start_withoutAFolder_turnsRecordingOff(void **state)
@@ -368,6 +401,7 @@ int main(void)
         cmocka_unit_test(limit_ofFileSize_leavesDefinitionsInMemory),
         cmocka_unit_test(definitions_ofAMultipleOfASegment_areRepeatedSeldom),
         cmocka_unit_test(fork_ofATracedProcess_givesTheChildItsOwnCapture),
+        cmocka_unit_test(fork_unheardOf_leavesTheParentsRings),
         cmocka_unit_test(end_withoutAnEvent_leavesNothing),
         cmocka_unit_test(start_withoutAFolder_turnsRecordingOff),
     };
