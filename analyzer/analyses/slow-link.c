@@ -15,7 +15,8 @@
  * Confidence is lower without peers.
  * Cost: of each step, the time in which a transfer of the pair was under way and a receiving rank
  * had nothing to do but wait for communication (the longest over its receiving ranks, not the sum)
- * times (1 - bandwidth / reference): definitions.md section 13. A step can't become shorter than
+ * times the share of it that the reference would save (1 - bandwidth / reference, where one
+ * direction is busy at a time): definitions.md section 13. A step can't become shorter than
  * the own time (timeline.h) of the rank that works longest in it, so it costs no more than the
  * rest.
  */
@@ -43,6 +44,7 @@ typedef enum { BY_PEERS, BY_NIC, BY_FLOOR } RefKind;
 typedef struct {
     RsLinkMetric metric;
     guint from, to; /* of the sorted transfers */
+    guint back;     /* the pair's other direction, RS_NONE */
     gboolean slow;
     gdouble reference; /* bytes/s */
     RefKind by;
@@ -65,6 +67,15 @@ static void merge(gpointer state, gconstpointer other)
     g_array_append_vals(((State *)state)->transfers, o->transfers->data, o->transfers->len);
 }
 
+static gint compare_directions(gconstpointer a, gconstpointer b)
+{
+    const RsLinkMetric *x = &((const Direction *)a)->metric, *y = &((const Direction *)b)->metric;
+    if (x->src_host != y->src_host)
+        return x->src_host < y->src_host ? -1 : 1;
+    return x->dst_host < y->dst_host ? -1 : x->dst_host > y->dst_host;
+}
+
+/* By source, then destination. */
 static GArray *find_directions(GArray *transfers)
 {
     GArray *all = g_array_new(FALSE, TRUE, sizeof(Direction));
@@ -77,13 +88,14 @@ static GArray *find_directions(GArray *transfers)
         rs_transfers_measure(t + from, to - from, &d.metric);
         g_array_append_val(all, d);
     }
+    for (guint i = 0; i < all->len; i++) {
+        Direction *d = &g_array_index(all, Direction, i);
+        const Direction back = {
+            .metric = {.src_host = d->metric.dst_host, .dst_host = d->metric.src_host}};
+        if (!g_array_binary_search(all, &back, compare_directions, &d->back))
+            d->back = RS_NONE;
+    }
     return all;
-}
-
-static gboolean same_pair(const RsLinkMetric *a, const RsLinkMetric *b)
-{
-    return (a->src_host == b->src_host && a->dst_host == b->dst_host) ||
-           (a->src_host == b->dst_host && a->dst_host == b->src_host);
 }
 
 static gboolean one_machine(const RsModel *m, const Direction *d)
@@ -101,18 +113,57 @@ static gboolean one_machine(const RsModel *m, const Direction *d)
     return src == dst;
 }
 
-static void find_reference(const RsModel *m, const GArray *all, Direction *d)
+static gint compare_bandwidths(gconstpointer a, gconstpointer b)
 {
-    g_autoptr(GArray) peers = g_array_new(FALSE, FALSE, sizeof(gdouble));
-    for (guint i = 0; i < all->len; i++) {
-        const Direction *o = &g_array_index(all, Direction, i);
-        if (!same_pair(&o->metric, &d->metric) && o->metric.big_from_bytes)
-            g_array_append_val(peers, o->metric.bandwidth);
+    const gdouble x = *(const gdouble *)a, y = *(const gdouble *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Bandwidths of all directions that were measured, sorted. */
+static GArray *sort_bandwidths(const GArray *all)
+{
+    GArray *sorted = g_array_new(FALSE, FALSE, sizeof(gdouble));
+    for (guint i = 0; i < all->len; i++)
+        if (g_array_index(all, Direction, i).metric.big_from_bytes)
+            g_array_append_val(sorted, g_array_index(all, Direction, i).metric.bandwidth);
+    g_array_sort(sorted, compare_bandwidths);
+    return sorted;
+}
+
+/* Number `k` of the sorted, those of the pair `own` (1 or 2, ascending) left out. */
+static gdouble nth_of_others(const GArray *sorted, const gdouble *own, guint n_own, guint k)
+{
+    for (guint i = 0; i < n_own; i++) {
+        guint at;
+        if (g_array_binary_search((GArray *)sorted, &own[i], compare_bandwidths, &at) &&
+            g_array_index(sorted, gdouble, k) >= own[i])
+            k++;
     }
-    d->peers = peers->len;
-    if (peers->len > 0) {
+    return g_array_index(sorted, gdouble, k);
+}
+
+/* Those of its own pair, ascending. */
+static guint own_bandwidths(const GArray *all, const Direction *d, gdouble ret[2])
+{
+    const Direction *back = d->back == RS_NONE ? NULL : &g_array_index(all, Direction, d->back);
+    ret[0] = d->metric.bandwidth;
+    if (!back || !back->metric.big_from_bytes)
+        return 1;
+    ret[1] = MAX(ret[0], back->metric.bandwidth);
+    ret[0] = MIN(ret[0], back->metric.bandwidth);
+    return 2;
+}
+
+static void find_reference(const RsModel *m, const GArray *all, const GArray *sorted, Direction *d)
+{
+    gdouble own[2];
+    guint n_own = own_bandwidths(all, d, own);
+    d->peers = sorted->len - n_own;
+    if (d->peers > 0) {
         d->by = BY_PEERS;
-        d->reference = rs_median((gdouble *)(void *)peers->data, peers->len);
+        d->reference = (nth_of_others(sorted, own, n_own, (d->peers - 1) / 2) +
+                        nth_of_others(sorted, own, n_own, d->peers / 2)) /
+                       2;
         return;
     }
     gdouble src = g_array_index(m->hosts, RsHost, d->metric.src_host).nic_mbps;
@@ -132,11 +183,12 @@ static gboolean beyond_clock(const RsModel *m, const RsTransfer *t, const Direct
     return typical > 2 * (gdouble)unsure && (unsure == 0 || m->clock_trusted);
 }
 
-static void judge(const RsModel *m, const GArray *all, const RsTransfer *t, Direction *d)
+static void judge(const RsModel *m, const GArray *all, const GArray *sorted, const RsTransfer *t,
+                  Direction *d)
 {
     if (!d->metric.big_from_bytes || !beyond_clock(m, t, d))
         return;
-    find_reference(m, all, d);
+    find_reference(m, all, sorted, d);
     gdouble bw = d->metric.bandwidth, best = d->metric.best_bandwidth;
     switch (d->by) {
     case BY_PEERS:
@@ -226,7 +278,23 @@ static gint64 step_slack_ns(const RsContext *ctx, guint32 step)
     return MAX(s->end_ns - s->start_ns - most, 0);
 }
 
-static gint64 find_cost(const RsContext *ctx, const GArray *list, gdouble lost, RsFinding *f)
+/* The share of the pair's busy time in one step that its reference would save: of the time covered
+ * by its transfers, how much less they would cover if each took what its direction's reference
+ * gives. */
+static gdouble lost_share(const Pair *p, const RsTransfer *t, guint n)
+{
+    g_autofree RsTransfer *fast = g_memdup2(t, n * sizeof *t);
+    for (guint i = 0; i < n; i++) {
+        const Direction *d = p->d[p->n == 2 && t[i].src_host != p->d[0]->metric.src_host];
+        gdouble share = d->metric.bandwidth / d->reference;
+        fast[i].to_ns = t[i].from_ns + (gint64)((gdouble)(t[i].to_ns - t[i].from_ns) * share);
+    }
+    g_autoptr(GArray) now = rs_transfers_spells(t, n, 0), then = rs_transfers_spells(fast, n, 0);
+    gint64 busy = rs_spells_length_ns(now);
+    return busy > 0 ? 1 - (gdouble)rs_spells_length_ns(then) / (gdouble)busy : 0;
+}
+
+static gint64 find_cost(const RsContext *ctx, const Pair *p, const GArray *list, RsFinding *f)
 {
     const RsTransfer *t = (const RsTransfer *)(void *)list->data;
     gint64 cost = 0;
@@ -234,6 +302,7 @@ static gint64 find_cost(const RsContext *ctx, const GArray *list, gdouble lost, 
         for (to = from + 1; to < list->len && t[to].step == t[from].step; to++)
             ;
         gint64 exposed = step_exposed_ns(ctx, t + from, to - from);
+        gdouble lost = lost_share(p, t + from, to - from);
         gint64 ns = (gint64)((gdouble)MIN(exposed, step_slack_ns(ctx, t[from].step)) * lost);
         cost += ns;
         if (ns > 0 && t[from].step != RS_NONE)
@@ -330,7 +399,7 @@ static void report(const RsContext *ctx, const Pair *p, const RsTransfer *t, RsR
     const RsLinkMetric *w = &p->worst->metric;
     RsFinding *f = rs_finding_new("slow-link");
     g_autoptr(GArray) list = pair_transfers(p, t);
-    gint64 cost = find_cost(ctx, list, 1 - w->bandwidth / p->worst->reference, f);
+    gint64 cost = find_cost(ctx, p, list, f);
     if ((gdouble)cost < COST_MIN_SHARE * (gdouble)ctx->span_ns) {
         rs_finding_free(f);
         return;
@@ -359,28 +428,23 @@ static void finish(gpointer state, const RsContext *ctx, RsResults *results)
     rs_transfers_sort(st->transfers);
     const RsTransfer *t = (const RsTransfer *)(void *)st->transfers->data;
     g_autoptr(GArray) all = find_directions(st->transfers);
-    guint measured = 0;
-    for (guint i = 0; i < all->len; i++) {
-        Direction *d = &g_array_index(all, Direction, i);
-        measured += d->metric.big_from_bytes != 0;
-        judge(ctx->model, all, t, d);
-    }
+    g_autoptr(GArray) sorted = sort_bandwidths(all);
+    for (guint i = 0; i < all->len; i++)
+        judge(ctx->model, all, sorted, t, &g_array_index(all, Direction, i));
     for (guint i = 0; i < all->len; i++) {
         Direction *d = &g_array_index(all, Direction, i);
         if (!d->slow)
             continue;
         Pair p = {.d = {d}, .n = 1, .worst = d};
-        for (guint k = i + 1; k < all->len; k++) {
-            Direction *o = &g_array_index(all, Direction, k);
-            if (!o->slow || !same_pair(&o->metric, &d->metric))
-                continue;
+        Direction *o = d->back == RS_NONE ? NULL : &g_array_index(all, Direction, d->back);
+        if (o && o->slow) {
             p.d[p.n++] = o;
             p.worst = o->metric.bandwidth < d->metric.bandwidth ? o : d;
             o->slow = FALSE; /* told with its other direction */
         }
         report(ctx, &p, t, results);
     }
-    if (all->len > 0 && measured == 0)
+    if (all->len > 0 && sorted->len == 0)
         rs_results_not_applicable(results, "slow-link",
                                   "fewer than %d messages of %u KiB or more between any two hosts: "
                                   "small ones tell latency, not bandwidth",

@@ -186,6 +186,26 @@ static void hidden_transfers_cost_nothing(void **state)
     }
 }
 
+/* One after the other, 100000 bytes in 6000 us there and in 2000 us back: each direction would save
+ * what it lacks itself of 10 Gbit/s. */
+static void each_direction_costs_what_it_lacks(void **state)
+{
+    Scene s;
+    scene_init(&s, 2, 2);
+    for (guint i = 0; i < 12; i++) {
+        gdouble t = 10000 * i;
+        scene_message(&s, 0, 1, 100000, t + 1000, t + 1000, t + 7000);
+        scene_message(&s, 1, 0, 100000, t + 7000, t + 7000, t + 9000);
+    }
+    g_autoptr(RsModel) m = scene_finish(&s);
+    g_autoptr(RsResults) r = rs_analyze(m, NULL);
+    const RsFinding *f = scene_finding(r, "slow-link", 0);
+    assert_non_null(f);
+    assert_non_null(strstr(f->title, "host0 - host1"));
+    gdouble at_reference = 100000 / 1.25e9;
+    assert_true(fabs(f->cost_s - 12 * (6e-3 + 2e-3 - 2 * at_reference)) < 1e-7);
+}
+
 /* Another thread talks and nothing tells when the main one waits for it: what shows as hidden may
  * be exposed, so the time that shows as lost is no bound for the cost. */
 static void transfers_of_a_blind_rank_keep_their_cost(void **state)
@@ -215,6 +235,7 @@ int main(void)
         cmocka_unit_test(single_pair_is_judged_by_its_cards_or_by_what_a_cluster_has),
         cmocka_unit_test(small_messages_do_not_make_a_link_slow),
         cmocka_unit_test(hidden_transfers_cost_nothing),
+        cmocka_unit_test(each_direction_costs_what_it_lacks),
         cmocka_unit_test(transfers_of_a_blind_rank_keep_their_cost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
