@@ -8,6 +8,7 @@ message finds its other end. No function of the table is left out.
 """
 import importlib
 import pathlib
+import struct
 import sys
 import tempfile
 
@@ -27,11 +28,14 @@ def read_calls(folder, rank):
     return mpi_run.read_calls(folder / f'calls.{rank}')
 
 
+def operations(api):
+    sys.path.insert(0, str(pathlib.Path(api).parent / 'gen'))
+    return importlib.import_module('parse').parse_files([api])
+
+
 def functions(flavour, api):
     """Names of the functions that this MPI has, and that leave a record."""
-    sys.path.insert(0, str(pathlib.Path(api).parent / 'gen'))
-    ops = importlib.import_module('parse').parse_files([api])
-    return {op.name for op in ops if op.attrs.get('only', flavour) == flavour and
+    return {op.name for op in operations(api) if op.attrs.get('only', flavour) == flavour and
             not {'pass', 'record'} & {*op.attrs}}
 
 
@@ -82,6 +86,42 @@ def check_places(ringscope, sqlite):
     expect('puts without window, type or target', rows, [['0']])
 
 
+def slots(capture):
+    """(slot's number, slot) of all events of a capture, block by block."""
+    data, at = capture.read_bytes(), 0
+    while at + 64 <= len(data):
+        _, _, _, kind, size = struct.unpack_from('<IBBHI', data, at)
+        for i in range(at + 64, at + 64 + size, 48) if kind == 3 else ():
+            yield struct.unpack_from('<H', data, i)[0], data[i:i + 48]
+        at += 64 + (size + 7) // 8 * 8
+
+
+def extensions(capture, op, kind):
+    """Slots of `kind` that follow events of `op`."""
+    here = False
+    for number, slot in slots(capture):
+        here = number == op if number < 0xff00 else here
+        if here and number == kind:
+            yield slot
+
+
+def check_extensions(run, api):
+    """Displacements, offsets, and what a read that met the file's end really read."""
+    numbers = {op.name: op.number for op in operations(api)}
+    for capture in run.glob('*.rsc'):
+        # dtype, offset, count at the target
+        places = {struct.unpack_from('<4xIqQ', x)[1:]
+                  for x in extensions(capture, numbers['MPI_Put'], 0xff06)}
+        expect('places of puts', places & {(3, 2), (0, 0), (1, 1), (0, 1)},
+               {(3, 2), (0, 0), (1, 1), (0, 1)})
+        offsets = {struct.unpack_from('<8xq', x)[0]
+                   for x in extensions(capture, numbers['MPI_File_write_at'], 0xff06)}
+        expect('one offset on each rank', (len(offsets), max(offsets) % 3), (1, 0))
+        read = [struct.unpack_from('<4xi8xQ', x)
+                for x in extensions(capture, numbers['MPI_File_read_at'], 0xff02)]
+        expect('short reads', set(read), {(-3, 8)})
+
+
 def main(flavour, program, library, ringscope, api):
     mpi_run.launcher_or_skip(flavour)
     called = set()
@@ -99,6 +139,7 @@ def main(flavour, program, library, ringscope, api):
             check_records(ringscope, sqlite, traced)
             check_matching(ringscope, sqlite, traced)
             check_places(ringscope, sqlite)
+            check_extensions(run, api)
     check_table(flavour, api, called)
 
 
