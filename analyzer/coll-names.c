@@ -57,6 +57,8 @@ enum rs_coll rs_coll_of_name(const gchar *name, gboolean *ret_vector)
     gint stem = find_stem(plain);
     if (stem < 0 && mpi && plain[0] == 'i')
         stem = find_stem(plain + 1);
+    if (stem < 0 && mpi && g_str_has_prefix(plain, "start"))
+        stem = find_stem(plain + strlen("start"));
     if (ret_vector) /* ncclReduceScatter's ranks all get the same share, MPI's need not */
         *ret_vector =
             stem >= 0 && stems[stem].vector && (mpi || stems[stem].coll != RS_COLL_REDUCE_SCATTER);

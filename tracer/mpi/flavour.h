@@ -14,6 +14,9 @@
 
 #include "core.h"
 
+#if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
+#include <mpi-ext.h> /* persistent collectives, before they were MPI's */
+#endif
 #if defined(OPEN_MPI)
 #define RS_MPI_IS_OPENMPI 1
 #define rs_mpi_handle(h)  ((uint64_t)(uintptr_t)(h))

@@ -3,8 +3,6 @@
 
 #include <errno.h>
 
-#include "ops-numbers.h"
-
 bool rs_mpi_room_slow(struct rs_thread *t, unsigned slots)
 {
     int saved = errno;
@@ -79,11 +77,13 @@ void rs_mpi_leave_done(struct rs_thread *t, struct rs_mpi_call *c, int result, i
 static void put_started(struct rs_thread *t, const struct rs_mpi_call *call, uint64_t end,
                         const struct rs_mpi_persistent *p)
 {
-    if (!rs_mpi_room(t, 2))
+    unsigned slots = 2 + (unsigned)p->second;
+    uint32_t seq = p->on ? p->on->next_seq++ : (uint32_t)p->tag;
+    if (!rs_mpi_room(t, slots))
         return;
     struct rs_event *e = rs_slot(t, 0);
     *e = (struct rs_event){
-        .op = p->receives ? RS_OP_MPI_Start_receive : RS_OP_MPI_Start_send,
+        .op = p->op,
         .flags = (uint16_t)(p->flags | RS_EVENT_EXT),
         .peer = p->peer,
         .start = call->start,
@@ -91,10 +91,13 @@ static void put_started(struct rs_thread *t, const struct rs_mpi_call *call, uin
         .count = p->count,
         .comm = p->comm,
         .dtype = p->dtype,
-        .seq = (uint32_t)p->tag,
+        .seq = seq,
+        .redop = p->redop,
     };
     rs_mpi_put_request(t, 1, p->request);
-    rs_commit(t, 2);
+    if (p->second)
+        rs_mpi_put_second(t, 2, -1, p->rcount, p->rtype, 0);
+    rs_commit(t, slots);
 }
 
 void rs_mpi_leave_started(struct rs_thread *t, struct rs_mpi_call *c, int result, int n,

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "handles.h"
-#include "ops-numbers.h"
 
 /* ---- around a completion call ---- */
 
@@ -188,10 +187,7 @@ void rs_mpi_persistent_made(const struct rs_mpi_persistent *p)
 {
     int saved = errno;
     pthread_mutex_lock(&lock);
-    if (persistent.used == 0) {
-        rs_core->define_op(RS_OP_MPI_Start_send);
-        rs_core->define_op(RS_OP_MPI_Start_receive);
-    }
+    rs_core->define_op(p->op);
     if (make_place()) {
         size_t i = place_of(p->request);
         persistent.used += persistent.entries[i].request == 0;

@@ -30,12 +30,14 @@ void rs_mpi_promise_kept(struct rs_thread *t, uint64_t request) RS_HIDDEN;
 
 /* What a persistent request does each time it is started. */
 struct rs_mpi_persistent {
-    uint64_t request; /* raw handle, never 0 */
-    uint32_t comm, dtype;
+    uint64_t request;   /* raw handle, never 0 */
+    struct rs_comm *on; /* a collective's; NULL: a message */
+    uint32_t comm, dtype, redop;
     int32_t peer, tag;
-    uint16_t flags;
-    bool receives;
-    uint64_t count;
+    uint16_t op, flags; /* op: of the event that a start leaves */
+    bool second;        /* the receive side differs */
+    const struct rs_type *rtype;
+    uint64_t count, rcount;
 };
 void rs_mpi_persistent_made(const struct rs_mpi_persistent *p) RS_HIDDEN;
 bool rs_mpi_persistent_find(uint64_t request, struct rs_mpi_persistent *ret) RS_HIDDEN;

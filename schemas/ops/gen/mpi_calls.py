@@ -271,13 +271,26 @@ def freeredop(op):
     yield from plain(op)
 
 
+def start_op(op):
+    """The kind of event that each start of a persistent request leaves."""
+    if 'persistent' in op.attrs:
+        stem = op.name.removesuffix('_c').removesuffix('_init').partition('_')[2]
+        return f'RS_OP_MPI_Start_{stem.lower()}'
+    return f'RS_OP_MPI_Start_{"receive" if op.role("source") else "send"}'
+
+
 def newrequest(op):
     yield from plain(op)
     yield 'if (result == MPI_SUCCESS)'
     yield '    rs_mpi_persistent_made(&(struct rs_mpi_persistent){'
-    yield f'        .request = rs_mpi_handle(*{op.role("newrequest").name}), .comm = c.comm,'
-    yield '        .dtype = c.dtype, .peer = c.peer, .tag = (int32_t)c.seq, .flags = c.flags,'
-    yield f'        .receives = {"true" if op.role("source") else "false"}, .count = c.count}});'
+    yield f'        .request = rs_mpi_handle(*{op.role("newrequest").name}), .op = {start_op(op)},'
+    if 'persistent' in op.attrs:
+        yield '        .on = on, .redop = c.redop,'
+    if op.role('recvcount') or op.role('recvcounts'):
+        yield '        .second = rcount != c.count || rtype != type || (c.flags & RS_EVENT_IN_PLACE),'
+        yield '        .rcount = rcount, .rtype = rtype,'
+    yield '        .comm = c.comm, .dtype = c.dtype, .peer = c.peer, .tag = (int32_t)c.seq,'
+    yield '        .flags = c.flags, .count = c.count});'
 
 
 def startrequest(op):

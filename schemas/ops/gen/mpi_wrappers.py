@@ -7,8 +7,14 @@ PLACES = {'comm': 'rs_mpi_comm', 'win': 'rs_mpi_win', 'file': 'rs_mpi_file'}
 
 
 def guard(op):
+    if op.name.startswith('MPIX_'):
+        return '#if RS_MPI_IS_OPENMPI && defined(OMPI_HAVE_MPI_EXT_PCOLLREQ)'
     return {'mpich': '#if !RS_MPI_IS_OPENMPI && MPI_VERSION >= 4',
             'openmpi': '#if RS_MPI_IS_OPENMPI'}.get(op.attrs.get('only'))
+
+
+def is_collective(op):
+    return op.klass.startswith('coll') or 'persistent' in op.attrs
 
 
 def is_large(op):
@@ -32,7 +38,7 @@ def total(op, counts, types):
 
 def in_place(op):
     buffers = [op.role(r) for r in ('send', 'recv') if op.role(r)]
-    if not op.klass.startswith('coll') or len(buffers) < 2:
+    if not is_collective(op) or len(buffers) < 2:
         return None
     return ' || '.join(f'{b.name} == MPI_IN_PLACE' for b in buffers)
 
@@ -58,7 +64,7 @@ def own_type(op):
     dtype, rtype, root = op.role('dtype'), op.role('recvdtype'), op.role('root')
     if not dtype:
         return 'rs_mpi_predefined.byte'
-    if not op.klass.startswith('coll') or 'neighbor' in op.attrs:
+    if not is_collective(op) or 'neighbor' in op.attrs:
         return dtype.name
     if not rtype:  # an intercommunicator's root has neighbours that take no part
         return f'{root.name} == MPI_PROC_NULL ? {NO_TYPE} : {dtype.name}' if root else dtype.name
@@ -76,7 +82,7 @@ def own_type(op):
 def has_receive_side(op):
     """Whether this rank's receive count and type are looked at; None: on all ranks."""
     root = op.role('root')
-    if not root or not op.klass.startswith('coll'):
+    if not root or not is_collective(op):
         return None
     if op.coll == 'scatter':
         return f'{root.name} >= 0 && {op.role("recv").name} != MPI_IN_PLACE'

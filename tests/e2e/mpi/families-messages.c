@@ -158,9 +158,11 @@ static void persistent(MPI_Comm comm)
     for (int i = 0; i < 4; i++) {
         v = element(rank, i);
         CALL(Start, &receive);
+        count_call("MPI_Start_receive");
         CALL(Barrier, comm);
         MPI_Request both[1] = {q[i]};
         CALL(Startall, 1, both);
+        count_call("MPI_Start_send");
         CALL(Wait, &receive, MPI_STATUS_IGNORE);
         CALL(Wait, &q[i], MPI_STATUS_IGNORE);
         CHECK("persistent", got, element(left(), i));

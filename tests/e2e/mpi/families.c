@@ -89,6 +89,9 @@ int main(int argc, char **argv)
     CHECK("initialized before", flag, 0);
     collectives_blocking(MPI_COMM_WORLD);
     collectives_started(MPI_COMM_WORLD);
+#if FAMILIES_PERSISTENT
+    collectives_persistent(MPI_COMM_WORLD);
+#endif
     neighbors(MPI_COMM_WORLD);
     messages(MPI_COMM_WORLD);
     completions(MPI_COMM_WORLD);
@@ -97,6 +100,7 @@ int main(int argc, char **argv)
 #if MPI_LARGE_COUNTS
     collectives_blocking_large(MPI_COMM_WORLD);
     collectives_started_large(MPI_COMM_WORLD);
+    collectives_persistent_large(MPI_COMM_WORLD);
     neighbors_large(MPI_COMM_WORLD);
     messages_large(MPI_COMM_WORLD);
     completions_large(MPI_COMM_WORLD);

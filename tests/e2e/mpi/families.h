@@ -12,6 +12,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>
+#endif
+#if MPI_VERSION >= 4 || defined(OMPI_HAVE_MPI_EXT_PCOLLREQ)
+#define FAMILIES_PERSISTENT 1
+#else
+#define FAMILIES_PERSISTENT 0
+#endif
+
 extern int rank, size;
 extern const char *folder; /* where the ranks leave what they did */
 
@@ -50,6 +59,7 @@ typedef int displ_t;
     void name##_large(MPI_Comm comm)
 FAMILIES(collectives_blocking);
 FAMILIES(collectives_started);
+FAMILIES(collectives_persistent);
 FAMILIES(neighbors);
 FAMILIES(messages);
 FAMILIES(completions);

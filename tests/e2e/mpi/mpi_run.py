@@ -86,7 +86,7 @@ def recorded_calls(ringscope, sqlite):
         SELECT r.rank, n.text, count(*) FROM events e
         JOIN signatures s ON s.id = e.signature_id JOIN strings n ON n.id = s.name_id
         JOIN tracks t ON t.id = e.track_id JOIN ranks r ON r.id = t.rank_id
-        WHERE n.text LIKE 'MPI!_%' ESCAPE '!' GROUP BY r.rank, n.text""")
+        WHERE n.text GLOB 'MPI_*' OR n.text GLOB 'MPIX_*' GROUP BY r.rank, n.text""")
     calls = {}
     for rank, name, count in rows:
         calls.setdefault(int(rank), {})[name] = int(count)

@@ -30,7 +30,7 @@ def wrapped(root):
         if 'record' in op.attrs:
             continue
         yield op.name
-        if op.name.startswith('MPI_'):
+        if op.name.startswith(('MPI_', 'MPIX_')):
             yield 'P' + op.name
 
 
