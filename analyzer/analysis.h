@@ -45,6 +45,7 @@ typedef struct {
     gdouble confidence;    /* 0..1 */
     gdouble cost_s, cost_percent;
     gboolean fatal;        /* the run ended by it: of high severity, and before all others */
+    gboolean wrong;        /* an error of the program, whatever it costs: high, and next */
     GArray *ranks;         /* gint32 world ranks */
     GPtrArray *hosts;      /* char* */
     GArray *communicators; /* guint64 identities */

@@ -80,11 +80,13 @@ static gboolean is_reduction(guint8 coll)
 
 /* Sizes of -v forms differ by right, those of scatter and gather matter at the root alone, and MPI
  * lets two type maps of equal size meet where nothing is computed on them. */
-static gboolean agree(const RsModel *m, const RsSig *x, const RsSig *y)
+gboolean rs_model_calls_agree(const RsModel *m, guint32 a, guint32 b)
 {
+    const RsSig *x = rs_model_sig(m, a), *y = rs_model_sig(m, b);
+    gboolean open = (m->events.flags[a] | m->events.flags[b]) & RS_FLAG_OPEN;
     if (x->coll != y->coll || x->klass != y->klass || x->api != y->api || x->op != y->op)
         return FALSE;
-    if (x->peer != y->peer || x->redop != y->redop)
+    if (x->peer != y->peer || (!open && x->redop != y->redop))
         return FALSE;
     gboolean vector;
     rs_coll_of_name(rs_model_str(m, x->name), &vector);
@@ -110,14 +112,18 @@ static gboolean has_times(const RsSig *s)
     return s->kind == RS_KIND_DEVICE || s->api != RS_API_NCCL;
 }
 
-static void add_member(RsBuilder *b, RsInstance *inst, const Arrival *a, guint32 *members)
+/* *first: the first member's event. */
+static void add_member(RsBuilder *b, RsInstance *inst, const Arrival *a, guint32 *members,
+                       guint32 *first)
 {
     RsModel *m = b->model;
     const RsSig *s = rs_model_sig(m, a->event);
     if (inst->n_present == 0)
         inst->sig = m->events.sig[a->event];
-    else if (!agree(m, &g_array_index(m->sigs, RsSig, inst->sig), s))
+    else if (!rs_model_calls_agree(m, *first, a->event))
         inst->mismatched = TRUE;
+    if (inst->n_present == 0)
+        *first = a->event;
     members[a->member] = a->event;
     inst->n_present++;
     inst->complete = inst->complete && has_ended(m, a->event);
@@ -138,9 +144,10 @@ static guint add_instance(RsBuilder *b, const Arrival *a, guint n)
     for (guint32 i = 0; i < comm->n_members; i++)
         members[i] = RS_NONE;
     guint twice = 0;
+    guint32 first = RS_NONE;
     for (guint i = 0; i < n; i++) {
         if (members[a[i].member] == RS_NONE)
-            add_member(b, &inst, &a[i], members);
+            add_member(b, &inst, &a[i], members, &first);
         else if (a[i].device == a[i - 1].device)
             twice++;
     }

@@ -260,6 +260,9 @@ static inline gint64 rs_model_arrival_ns(const RsModel *m, guint32 event)
     return m->events.start_ns[event];
 }
 gint64 rs_model_done_ns(const RsModel *m, guint32 event);
+/* Whether two members' events may meet in one collective: the same operation, type, count and root.
+ * Of one that has not ended the reduction is not known. */
+gboolean rs_model_calls_agree(const RsModel *m, guint32 a, guint32 b);
 /* Index of the first step that ends after `ns` on the rank (RsRank index), steps->len if none; steps
  * that the rank doesn't have count by the others' end. Binary search: a rank's steps are in order. */
 guint32 rs_model_first_step(const RsModel *m, guint32 rank, gint64 ns);

@@ -12,7 +12,8 @@ const RsAnalysis *const rs_analyses[] = {
     &rs_analysis_breakdown,
     &rs_analysis_collectives,
     &rs_analysis_links,
-    /* why */
+    /* why, and what is wrong */
+    &rs_analysis_mismatch,
     &rs_analysis_straggler,
     &rs_analysis_slow_link,
     NULL,
@@ -252,6 +253,8 @@ static gint compare_findings(gconstpointer a, gconstpointer b)
     const RsFinding *x = *(const RsFinding *const *)a, *y = *(const RsFinding *const *)b;
     if (x->fatal != y->fatal)
         return x->fatal ? -1 : 1;
+    if (x->wrong != y->wrong)
+        return x->wrong ? -1 : 1;
     if (x->cost_s != y->cost_s)
         return x->cost_s > y->cost_s ? -1 : 1;
     return g_strcmp0(x->title, y->title);
@@ -395,9 +398,9 @@ void rs_finding_cost(RsFinding *f, const RsContext *ctx, gint64 cost_ns)
 {
     f->cost_s = (gdouble)cost_ns / 1e9;
     f->cost_percent = ctx->span_ns > 0 ? 100.0 * (gdouble)cost_ns / (gdouble)ctx->span_ns : 0;
-    f->severity = f->fatal || f->cost_percent >= 10 ? "high"
-                  : f->cost_percent >= 3            ? "medium"
-                                                    : "low";
+    f->severity = f->fatal || f->wrong || f->cost_percent >= 10 ? "high"
+                  : f->cost_percent >= 3                        ? "medium"
+                                                                : "low";
 }
 
 void rs_results_not_applicable(RsResults *r, const gchar *analysis, const gchar *format, ...)
