@@ -95,8 +95,9 @@ static void rooted_calls(ncclComm_t world, cudaStream_t stream)
     NCCL(ncclGather(ints(13), ints(14), 40, ncclInt32, 1, world, stream));
     NCCL(ncclScatter(ints(15), ints(16), 50, ncclInt32, 0, world, stream));
     NCCL(ncclAllReduce(ints(17), ints(18), 0, ncclInt32, ncclSum, world, stream));
-    if (ncclAllReduce(ints(17), ints(18), 5, ncclFloat64, ncclSum, world, stream) == ncclSuccess)
-        exit(1); /* the stand-in has no such type */
+    if (ncclAllReduce(ints(17), ints(18), 5, (ncclDataType_t)99, ncclSum, world, stream) ==
+        ncclSuccess)
+        exit(1); /* there is no such type */
     NCCL(ncclReduce(ints(17), ints(18), 60, ncclInt32, ncclProd, 2, world, stream));
 }
 
