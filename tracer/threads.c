@@ -169,8 +169,13 @@ static bool give_ring(struct rs_thread *t)
     return done;
 }
 
+/* The front library and a back end each have an rs_self: one ring for both, or a fork and the end
+ * of the thread would know the last one only. */
 struct rs_thread *rs_thread_attach(void)
 {
+    struct rs_thread_entry *own = have_key ? pthread_getspecific(key) : NULL;
+    if (own)
+        return &own->thread;
     int saved = errno;
     rs_lock();
     struct rs_thread_entry *e = *rs_state.on ? attach_locked() : NULL;
