@@ -289,22 +289,15 @@ static void forget_parent(void)
     rs_nvtx_ranges_forget();
 }
 
-static void watch_forks(void)
-{
-    pthread_atfork(NULL, NULL, forget_parent);
-}
-
 /* Called by each copy of NVTX in the process. Returns 1: attached, 0: no tool. */
 EXPORT int InitializeInjectionNvtx2(rs_nvtx_export_table export_table);
 EXPORT int InitializeInjectionNvtx2(rs_nvtx_export_table export_table)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     const struct rs_nvtx_callbacks *callbacks =
         export_table ? export_table(RS_NVTX_TABLE_CALLBACKS) : NULL;
     if (!rs_core || !(rs_core->parts & RS_PART_NVTX) || !callbacks ||
         callbacks->size < sizeof(*callbacks) || !callbacks->module_functions)
         return 0;
-    pthread_once(&once, watch_forks);
     fill(callbacks, RS_NVTX_MODULE_CORE, core_functions, RS_NVTX_CORE_SIZE);
     fill(callbacks, RS_NVTX_MODULE_CORE2, core2_functions, RS_NVTX_CORE2_SIZE);
     return 1;
@@ -312,6 +305,7 @@ EXPORT int InitializeInjectionNvtx2(rs_nvtx_export_table export_table)
 
 void rs_nvtx_init(const char *library)
 {
+    pthread_atfork(NULL, NULL, forget_parent); /* marks.c, too, has names and ranges here */
     /* A tool that the user chose keeps its place. */
     if (library && rs_core && rs_core->parts & RS_PART_NVTX)
         setenv("NVTX_INJECTION64_PATH", library, 0);

@@ -13,7 +13,7 @@ import sys
 # ends of a process that no destructor sees
 LIFE = {'_exit', '_Exit', 'execv', 'execve', 'execveat', 'execvp', 'execvpe', 'fexecve', 'abort',
         'quick_exit', 'posix_spawn', 'posix_spawnp', 'fork', 'vfork'}
-OTHERS = re.compile(r'^(InitializeInjectionNvtx(2|Extension)?|ncclProfiler_v[1-6])$')
+OTHERS = re.compile(r'^(InitializeInjectionNvtx(2|Extension)?|ncclProfiler_v[1-6]|ringscope_marks_v1)$')
 
 
 def symbols(library, *options):
