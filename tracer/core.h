@@ -37,7 +37,7 @@
 /* A communicator as this process knows it. Lives as long as the process. */
 struct rs_comm {
     uint64_t identity;
-    uint32_t id;       /* RS_DEF_COMM id */
+    uint32_t id;       /* RS_DEF_COMM id, 0 where there was no room for it */
     uint32_t next_seq; /* number of its next collective: only the thread that calls one moves it */
     uint32_t next_child; /* communicators made from it so far */
     int32_t rank, size;
@@ -46,7 +46,8 @@ struct rs_comm {
 };
 
 struct rs_type {
-    uint32_t id; /* RS_DEF_DTYPE or RS_DEF_REDOP id */
+    uint32_t id;   /* RS_DEF_DTYPE or RS_DEF_REDOP id, 0 where there was no room for it */
+    uint32_t name; /* RS_DEF_STRING id */
     uint64_t size_bytes;
 };
 

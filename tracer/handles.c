@@ -22,6 +22,7 @@ struct table {
     struct entry *bucket[BUCKETS]; /* atomic heads */
 };
 static struct table comms, dtypes, redops;
+static struct table interned; /* types by what they are: kind as `api`, a hash as `handle` */
 static uint32_t comm_count, dtype_count, redop_count;
 
 static unsigned bucket_of(uint32_t api, uint64_t handle)
@@ -120,8 +121,11 @@ static struct rs_comm *define_comm(enum rs_comm_api api, uint64_t handle, uint64
     struct rs_comm *c =
         rs_state.control || rs_life_start() ? new_comm(api, identity, rank, size, members) : NULL;
     if (c) {
-        c->id = ++comm_count;
-        append_comm(c, handle, parent, device, name);
+        c->id = comm_count + 1;
+        if (append_comm(c, handle, parent, device, name))
+            comm_count++;
+        else
+            c->id = 0;
         set(&comms, api, handle, c);
     }
     rs_unlock();
@@ -143,21 +147,43 @@ static void forget_comm(enum rs_comm_api api, uint64_t handle)
 
 /* ---- types and reductions ---- */
 
+static struct rs_type *new_type(uint16_t kind, uint32_t *count, uint32_t name, uint64_t size)
+{
+    struct rs_def_type d = {.def = {.kind = kind, .bytes = sizeof(d), .id = *count + 1}};
+    d.size_bytes = size;
+    d.name = name;
+    struct rs_type *type = rs_memory_keep(sizeof(*type));
+    if (!type)
+        return NULL;
+    *type = (struct rs_type){.name = name, .size_bytes = size};
+    if (rs_defs_append(&d, sizeof(d), NULL, 0))
+        type->id = ++*count;
+    return type;
+}
+
+/* Programs make and free a type in every step: one of the same name and size is the same here. */
+static struct rs_type *intern_type(uint16_t kind, uint32_t *count, const char *text, uint64_t size)
+{
+    uint32_t name = rs_defs_string_locked(text, strlen(text));
+    uint64_t key = rs_hash_mix(name, size);
+    struct rs_type *type = object_of(&interned, kind, key);
+    if (type && type->name == name && type->size_bytes == size)
+        return type;
+    type = new_type(kind, count, name, size);
+    if (type)
+        set(&interned, kind, key, type);
+    return type;
+}
+
 static struct rs_type *define_type(struct table *t, uint16_t kind, uint32_t *count, uint32_t api,
                                    uint64_t handle, const char *name, uint64_t size)
 {
     int saved = errno;
     rs_lock();
     struct rs_type *type =
-        rs_state.control || rs_life_start() ? rs_memory_keep(sizeof(*type)) : NULL;
-    if (type) {
-        *type = (struct rs_type){.id = ++*count, .size_bytes = size};
-        struct rs_def_type d = {.def = {.kind = kind, .bytes = sizeof(d), .id = type->id}};
-        d.size_bytes = size;
-        d.name = rs_defs_string_locked(name, strlen(name));
-        rs_defs_append(&d, sizeof(d), NULL, 0);
+        rs_state.control || rs_life_start() ? intern_type(kind, count, name, size) : NULL;
+    if (type)
         set(t, api, handle, type);
-    }
     rs_unlock();
     errno = saved;
     return type;

@@ -206,6 +206,24 @@ static void handle_usedAgain_isANewCommunicator(void **state)
     assert_int_equal(in_child("handles", use_a_handle_again), 0);
 }
 
+static void free_types_and_make_them_again(void)
+{
+    struct rs_type *a = rs_core->define_dtype(RS_COMM_MPI, 0x10, "derived type", 24);
+    rs_core->forget_type(RS_COMM_MPI, 0x10);
+    assert_null(rs_core->find_dtype(RS_COMM_MPI, 0x10));
+    uint64_t used = rs_state.control->defs_used;
+    for (uint64_t handle = 0x10; handle < 0x1000; handle++)
+        assert_ptr_equal(rs_core->define_dtype(RS_COMM_MPI, handle, "derived type", 24), a);
+    assert_int_equal(rs_state.control->defs_used, used);
+    assert_int_not_equal(rs_core->define_dtype(RS_COMM_MPI, 0x10, "derived type", 32)->id, a->id);
+    assert_int_not_equal(rs_core->define_dtype(RS_COMM_MPI, 0x11, "another", 24)->id, a->id);
+}
+
+static void type_madeAgain_takesNoMoreRoom(void **state)
+{
+    assert_int_equal(in_child("types", free_types_and_make_them_again), 0);
+}
+
 /* ---- limits ---- */
 
 static void define_many(unsigned n)
@@ -293,6 +311,40 @@ static void define_and_count(void)
 static void definitions_ofAMultipleOfASegment_areRepeatedSeldom(void **state)
 {
     assert_int_equal(in_child("many", define_and_count), 0);
+}
+
+/* Returns the id of the last of `n` texts of `bytes` that differ. */
+static uint32_t define_texts(uint32_t n, size_t bytes)
+{
+    char *text = malloc(bytes);
+    uint32_t id = 0;
+    memset(text, 'x', bytes);
+    for (uint32_t i = 0; i < n; i++) {
+        memcpy(text, &i, sizeof(i));
+        id = rs_core->string(text, bytes);
+    }
+    free(text);
+    return id;
+}
+
+static void fill_definitions(void)
+{
+    world();
+    assert_int_equal(define_texts(RS_DEFS_MAX / 65000, 65535), 0);
+    assert_int_equal(define_texts(5000, 16), 0); /* what was left */
+    rs_writer_forget(); /* nothing of this is worth a file */
+    assert_int_equal(rs_core->define_comm(RS_COMM_MPI, 1, 2, 0, 0, 1, NULL, -1, NULL)->id, 0);
+    const char *facts;
+    size_t n = rs_meta_payload(&facts);
+    assert_non_null(memmem(facts, n, "off.definitions", sizeof("off.definitions")));
+    char path[RS_RING_PATH_MAX + 2];
+    g_snprintf(path, sizeof(path), "%s.0", rs_state.control->prefix);
+    unlink(path);
+}
+
+static void define_withoutRoom_saysSoInTheCapture(void **state)
+{
+    assert_int_equal(in_child("crowded", fill_definitions), 0);
 }
 
 /* ---- fork ---- */
@@ -400,6 +452,8 @@ int main(void)
         cmocka_unit_test(limit_ofFileSize_leavesRingsInMemory),
         cmocka_unit_test(limit_ofFileSize_leavesDefinitionsInMemory),
         cmocka_unit_test(definitions_ofAMultipleOfASegment_areRepeatedSeldom),
+        cmocka_unit_test(type_madeAgain_takesNoMoreRoom),
+        cmocka_unit_test(define_withoutRoom_saysSoInTheCapture),
         cmocka_unit_test(fork_ofATracedProcess_givesTheChildItsOwnCapture),
         cmocka_unit_test(fork_unheardOf_leavesTheParentsRings),
         cmocka_unit_test(end_withoutAnEvent_leavesNothing),
