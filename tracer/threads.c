@@ -101,6 +101,8 @@ static void define(const struct rs_thread_entry *e)
 
 void rs_thread_name(uint32_t tid, const char *name)
 {
+    if (!rs_life_is_own()) /* the definitions and the lock are another's */
+        return;
     rs_lock();
     if (named_count < NAMED_MAX) {
         named[named_count].tid = tid;

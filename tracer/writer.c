@@ -339,13 +339,13 @@ bool rs_writer_drain(void)
 
 static void put_open(const struct rs_thread_entry *e, uint64_t now)
 {
-    const struct rs_open *o = &e->thread.ring->open;
+    const struct rs_open o = e->thread.ring->open; /* its thread goes on, the checksum must hold */
     struct rs_block head = {.kind = RS_BLOCK_OPEN, .thread = e->thread.number};
-    if (!o->op && !o->range_depth)
+    if (!o.op && !o.range_depth)
         return;
-    head.first_tick = o->start;
+    head.first_tick = o.start;
     head.last_tick = now;
-    put(&head, o, sizeof(*o), NULL, 0);
+    put(&head, &o, sizeof(o), NULL, 0);
 }
 
 void rs_writer_end(enum rs_end_reason reason)

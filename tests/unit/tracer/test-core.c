@@ -332,7 +332,7 @@ static void fill_definitions(void)
     world();
     assert_int_equal(define_texts(RS_DEFS_MAX / 65000, 65535), 0);
     assert_int_equal(define_texts(5000, 16), 0); /* what was left */
-    rs_writer_forget(); /* nothing of this is worth a file */
+    rs_writer_forget();                          /* nothing of this is worth a file */
     assert_int_equal(rs_core->define_comm(RS_COMM_MPI, 1, 2, 0, 0, 1, NULL, -1, NULL)->id, 0);
     const char *facts;
     size_t n = rs_meta_payload(&facts);
@@ -385,10 +385,12 @@ static void fork_unheard(void)
 {
     struct rs_comm *c = world();
     record(RS_OP_MPI_Barrier, c->id, 0, 0);
+    uint64_t defined = rs_state.control->defs_used;
     pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
     if (pid == 0) {
         for (uint32_t i = 0; i < 7; i++)
             record(RS_OP_MPI_Allreduce, c->id, i, 1);
+        rs_core->name_thread((uint32_t)getppid(), "a child's name for its parent's thread");
         pid_t own = fork();
         if (own == 0)
             record(RS_OP_MPI_Allreduce, c->id, 8, 1);
@@ -398,6 +400,7 @@ static void fork_unheard(void)
         syscall(SYS_exit_group, 0);
     }
     waitpid(pid, NULL, 0);
+    assert_int_equal(rs_state.control->defs_used, defined);
     usleep(300000); /* what the child wrote would be drained by now */
     record(RS_OP_MPI_Barrier, c->id, 1, 0);
     rs_life_end(RS_END_EXIT);
