@@ -31,9 +31,11 @@ typedef enum {
     RS_KIND_SPAN,    /* NVTX start/end: may overlap on its track */
     RS_KIND_MARK,
     RS_KIND_COUNTER,
-    RS_KIND_HOLE,    /* events were lost here: count of them */
+    RS_KIND_HOLE,    /* events were lost here: count of them; RS_HOLE_LIMIT is its name where the
+                      * capture's size limit left them out */
     RS_KIND_IO,
 } RsKind;
+#define RS_HOLE_LIMIT "left out by the size limit"
 #define RS_KIND_COUNT (RS_KIND_IO + 1)
 
 /* What is no rank in a communicator. */

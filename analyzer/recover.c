@@ -208,6 +208,44 @@ static void append_hole(Writer *w, const struct rs_ring_thread *t)
     append_block(w, RS_BLOCK_EVENTS, t->thread, e.start, e.end, t->dropped, &e, sizeof e);
 }
 
+/* It died after the block was in the capture, before the ring's tail said so. */
+static gboolean block_arrived(const struct rs_ring_process *p)
+{
+    return p->writing.capture_bytes != 0 && p->capture_bytes >= p->writing.capture_bytes;
+}
+
+/* What the process left out of its capture, and what it would have, unless it stands there. */
+static struct rs_ring_skip left_out(const struct rs_ring_process *p, const Ring *r)
+{
+    struct rs_ring_skip s = r->head.skip[r->head.skip_now & 1];
+    if (block_arrived(p) && p->writing.thread == r->head.thread && p->writing.tail >= s.tail)
+        s.count = 0;
+    for (guint64 i = r->from; i < r->head.head; i++) {
+        const struct rs_event *e = slot_at(r, i);
+        if (e->op >= RS_OP_EXT || e->op == RS_OP_HOLE)
+            continue;
+        s.first_tick = s.count ? MIN(s.first_tick, e->start) : e->start;
+        s.last_tick = s.count ? MAX(s.last_tick, e->end) : e->end;
+        s.count++;
+    }
+    return s;
+}
+
+/* Returns how many events are in it. */
+static guint64 append_left_out(Writer *w, const struct rs_ring_process *p, const Ring *r)
+{
+    struct rs_ring_skip s = left_out(p, r);
+    if (s.count == 0)
+        return 0;
+    struct rs_event e = {.op = RS_OP_HOLE, .flags = RS_EVENT_LIMIT, .peer = -1, .count = s.count};
+    e.start = s.first_tick;
+    e.end = MAX(s.first_tick, s.last_tick);
+    w->last_tick = MAX(w->last_tick, e.end);
+    append_block(w, RS_BLOCK_EVENTS, r->head.thread, e.start, e.end, r->head.dropped + s.count, &e,
+                 sizeof e);
+    return s.count;
+}
+
 static gboolean ring_is_sound(const struct rs_ring_thread *t, gsize bytes)
 {
     return t->magic == RS_RING_MAGIC && t->version == RS_RING_VERSION && t->slot_count > 0 &&
@@ -216,18 +254,13 @@ static gboolean ring_is_sound(const struct rs_ring_thread *t, gsize bytes)
            t->slot_count <= (bytes - RS_RING_SLOTS_OFFSET) / SLOT;
 }
 
-/* It died after the block was in the capture, before the ring's tail said so. */
-static gboolean block_arrived(const struct rs_ring_process *p)
-{
-    return p->writing.capture_bytes != 0 && p->capture_bytes >= p->writing.capture_bytes;
-}
-
 /* The first slot that the capture lacks. */
 static guint64 first_unwritten(const struct rs_ring_process *p, const struct rs_ring_thread *t)
 {
+    guint64 left_out = MAX(t->tail, t->skip[t->skip_now & 1].tail);
     if (block_arrived(p) && p->writing.thread == t->thread)
-        return CLAMP(p->writing.tail, t->tail, t->head);
-    return t->tail;
+        return CLAMP(p->writing.tail, left_out, t->head);
+    return MIN(left_out, t->head);
 }
 
 /* The ring is written on while it is read: its newest slots are far from what is overwritten. */
@@ -274,7 +307,10 @@ static gboolean append_thread(Writer *w, const struct rs_ring_process *p, const 
     Ring r;
     if (!read_ring(path, p, &r))
         return FALSE;
-    append_events(w, &r);
+    if (p && p->full_tick)
+        w->dropped += append_left_out(w, p, &r);
+    else
+        append_events(w, &r);
     append_hole(w, &r.head);
     w->dropped += r.head.dropped;
     if (r.head.open.op)

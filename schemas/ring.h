@@ -51,6 +51,15 @@ struct rs_ring_process {
     struct rs_ring_write writing;
     uint64_t alive_tick;         /* atomic: the drain thread's last look, about 0.1 s old at most while
                                     the process runs; 0 none yet */
+    uint64_t full_tick;          /* the capture has reached its limit since then, and takes no more events;
+                                    0 it has not */
+};
+
+/* Events that the consumer took from a ring and left out: the capture had reached its limit. */
+struct rs_ring_skip {
+    uint64_t tail;               /* up to there, not further */
+    uint64_t count;              /* 0 none */
+    uint64_t first_tick, last_tick;
 };
 
 /* A thread's ring. Slots follow at byte RS_RING_SLOTS_OFFSET. */
@@ -72,6 +81,9 @@ struct rs_ring_thread {
     uint64_t tail;               /* atomic, release */
     uint64_t spare2[7];
     struct rs_open open;         /* atomic by convention: `op` is stored last and cleared first */
+    /* written by the consumer: a death while it changes one leaves the other */
+    struct rs_ring_skip skip[2];
+    uint64_t skip_now;           /* atomic: which of them counts */
 };
 
 static_assert(sizeof(struct rs_ring_process) <= RS_RING_DEFS_OFFSET, "control head");

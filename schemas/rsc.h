@@ -20,7 +20,7 @@
 
 #define RS_BLOCK_MAGIC 0x42435352u /* "RSCB" in file order */
 #define RS_FORMAT_MAJOR 1
-#define RS_FORMAT_MINOR 1
+#define RS_FORMAT_MINOR 2
 #define RS_BLOCK_PAYLOAD_MAX (1u << 24)
 
 enum rs_block_kind {
@@ -67,6 +67,7 @@ enum rs_event_flags {
     RS_EVENT_GROUPED = 1u << 5,  /* runs until the outermost group end */
     RS_EVENT_NULL_PEER = 1u << 6, /* peer is the null process: no message */
     RS_EVENT_NO_SEQ = 1u << 7,   /* the tracer did not number this collective */
+    RS_EVENT_LIMIT = 1u << 9,    /* HOLE: the capture's size limit left them out */
     RS_EVENT_OPEN = 1u << 8,     /* had not ended when the capture ended; `end` is the last time known */
 };
 

@@ -26,6 +26,7 @@ enum rs_setting_type {
     RS_SETTING_path,
     RS_SETTING_text,
     RS_SETTING_number,
+    RS_SETTING_bytes,
     RS_SETTING_list,
     RS_SETTING_clock
 };
@@ -37,6 +38,8 @@ enum rs_setting_type {
     X(TRACE, list, RS_TRACE_WORDS, "nccl,mpi,nvtx", "what to record")                              \
     X(EXPORT, list, RS_EXPORT_WORDS, "chrome,sqlite",                                              \
       "what each process makes of its capture at a clean end, or none")                            \
+    X(SIZE_LIMIT, bytes, NULL, "none",                                                             \
+      "a process's capture stops at so many bytes, from 64K; K, M or G may follow")                \
     X(RUN_ID, text, NULL, "from the launcher",                                                     \
       "equal on all ranks of a run, different between runs")                                       \
     X(RANK, number, NULL, "from the launcher, MPI or NCCL", "this process's rank")                 \
@@ -49,6 +52,8 @@ enum rs_setting_type {
 #else
 #define RS_SETTINGS_OF_TESTS(X)
 #endif
+
+#define RS_SIZE_LIMIT_LEAST ((uint64_t)64 << 10)
 
 enum rs_setting {
 #define RS_SETTING_NUMBER(name, type, words, fallback, help) RS_SETTING_##name,

@@ -76,6 +76,20 @@ static int32_t number_in(const char *text)
     return *end || end == text || v < 0 || v > INT32_MAX ? -1 : (int32_t)v;
 }
 
+/* "1500", "64K", "2M", "1G"; 0 where it is none, or less than a capture needs. */
+static uint64_t bytes_in(const char *text)
+{
+    static const char units[] = "KMG";
+    char *end;
+    errno = 0;
+    unsigned long long v = strtoull(text, &end, 10);
+    const char *unit = *end ? strchr(units, *end & ~0x20) : NULL;
+    unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
+    if (errno || text[0] < '0' || text[0] > '9' || end[unit ? 1 : 0] || v > UINT64_MAX >> shift)
+        return 0;
+    return v << shift >= RS_SIZE_LIMIT_LEAST ? v << shift : 0;
+}
+
 static bool check(enum rs_setting i, const char *value)
 {
     double offset;
@@ -86,6 +100,11 @@ static bool check(enum rs_setting i, const char *value)
         if (number_in(value) >= 0)
             return true;
         note_wrong(i, value, "a number from 0");
+        return false;
+    case RS_SETTING_bytes:
+        if (bytes_in(value))
+            return true;
+        note_wrong(i, value, "bytes, from 64K; K, M or G may follow");
         return false;
     case RS_SETTING_clock:
         if (sscanf(value, "%lf", &offset) == 1)
@@ -261,6 +280,8 @@ void rs_env_read(void)
     uint32_t kinds = words_of(RS_SETTING_EXPORT, given[RS_SETTING_EXPORT]);
     rs_env.export_chrome = kinds & RS_EXPORT_CHROME;
     rs_env.export_sqlite = kinds & RS_EXPORT_SQLITE;
+    const char *limit = given[RS_SETTING_SIZE_LIMIT];
+    rs_env.size_limit = limit ? bytes_in(limit) : 0;
     find_run_id(given[RS_SETTING_RUN_ID]);
     find_host(given[RS_SETTING_HOST]);
     find_dir(given[RS_SETTING_DIR]);

@@ -169,7 +169,7 @@ void rs_meta_not_kill_safe_locked(int error)
 
 void rs_meta_collect(void)
 {
-    rs_meta_set_locked("format", "ringscope capture 1.1");
+    rs_meta_set_locked("format", "ringscope capture 1.2");
     rs_meta_set_locked("version", RS_VERSION);
     rs_meta_set_locked("program", rs_env_program());
     add_arguments();

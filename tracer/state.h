@@ -4,10 +4,11 @@
  *
  * memory.c maps files on tmpfs; threads.c makes, lists and drops threads' rings; defs.c appends
  * definitions; handles.c finds communicators and types; writer.c turns it all into blocks of the
- * capture; drain.c is the thread that calls the writer; life.c is load, fork, exec and exit.
- * Locking: `rs_state.lock` guards all below but what says "atomic"; nothing on a wrapped call's
- * repeated path takes it. Who holds it calls neither malloc nor free, directly or through libc: a
- * signal handler that ends the program may have interrupted them, and the end takes this lock.
+ * capture, limit.c leaves out what it has no room for; drain.c is the thread that calls the writer;
+ * life.c is load, fork, exec and exit. Locking: `rs_state.lock` guards all below but what says
+ * "atomic"; nothing on a wrapped call's repeated path takes it. Who holds it calls neither malloc
+ * nor free, directly or through libc: a signal handler that ends the program may have interrupted
+ * them, and the end takes this lock.
  */
 #ifndef RS_TRACER_STATE_H
 #define RS_TRACER_STATE_H
@@ -45,6 +46,7 @@ struct rs_state {
     uint64_t events, dropped;     /* written; of threads that are gone */
     bool ended;                   /* the END block is written */
     uint32_t end_flags;           /* atomic; enum rs_end_flags, of back ends */
+    uint64_t skipped;             /* events that the limit left out */
     bool meta_dirty;
     bool draining;                           /* the drain thread runs in this process */
     uint32_t wake;                           /* atomic, a futex: a ring is half full */
@@ -120,9 +122,23 @@ size_t rs_meta_payload(const char **ret) RS_HIDDEN;
 /* writer.c, all locked */
 bool rs_writer_open(void) RS_HIDDEN;
 bool rs_writer_drain(void) RS_HIDDEN; /* whether everything recorded is in the file */
+/* What the limit left out of a thread's events, if any, is in the file. */
+bool rs_writer_put_hole(struct rs_thread *t) RS_HIDDEN;
 void rs_writer_end(enum rs_end_reason reason) RS_HIDDEN;
 const char *rs_writer_path(void) RS_HIDDEN;
 void rs_writer_forget(void) RS_HIDDEN;
+
+/* limit.c, all locked */
+/* Where the block of events [from, to) must end so that the file stays below the limit: `from`
+ * where it takes none any more. */
+uint64_t rs_limit_cut(const struct rs_thread *t, uint64_t from, uint64_t to) RS_HIDDEN;
+bool rs_limit_is_reached(void) RS_HIDDEN;
+/* Counts the ring's events up to `head` and lets go of them. */
+void rs_limit_skip(struct rs_thread *t, uint64_t head) RS_HIDDEN;
+/* What was left out since the last time: false where it is none. */
+bool rs_limit_hole(const struct rs_thread *t, struct rs_event *ret, uint64_t *ret_tail) RS_HIDDEN;
+/* It stands in the file. */
+void rs_limit_forget_hole(struct rs_thread *t) RS_HIDDEN;
 
 /* drain.c */
 void rs_drain_start(void) RS_HIDDEN; /* locked */
@@ -144,6 +160,7 @@ struct rs_env {
     char machine[256];
     int32_t rank, world_size, local_rank; /* -1 unknown */
     uint32_t parts;
+    uint64_t size_limit; /* bytes of the capture; 0 none */
     bool export_chrome, export_sqlite;
     int verbose;
     char test_clock[64];

@@ -247,7 +247,7 @@ void rs_threads_drop_ended(void)
     for (struct rs_thread_entry **at = &rs_state.threads; *at;) {
         struct rs_thread_entry *e = *at;
         const struct rs_ring_thread *r = e->thread.ring;
-        if (!e->ended || r->tail != r->head || lives(e)) {
+        if (!e->ended || r->tail != r->head || lives(e) || !rs_writer_put_hole(&e->thread)) {
             at = &e->next;
             continue;
         }

@@ -311,11 +311,30 @@ static bool put_events(struct rs_thread *t, uint64_t from, uint64_t to)
 static bool drain_thread(struct rs_thread *t, uint64_t head)
 {
     uint64_t from = t->ring->tail, to;
-    for (; from < head; from = to) {
-        to = chunk_end(t, from, head);
-        if (!put_events(t, from, to))
+    for (; from < head && !rs_limit_is_reached(); from = to) {
+        to = rs_limit_cut(t, from, chunk_end(t, from, head));
+        if (to > from && !put_events(t, from, to))
             return false;
     }
+    if (from < head)
+        rs_limit_skip(t, head);
+    return true;
+}
+
+bool rs_writer_put_hole(struct rs_thread *t)
+{
+    struct rs_event hole;
+    uint64_t tail;
+    if (!rs_limit_hole(t, &hole, &tail))
+        return true;
+    struct rs_block head = {.kind = RS_BLOCK_EVENTS, .thread = t->number};
+    head.first_tick = hole.start;
+    head.last_tick = hole.end;
+    head.dropped = __atomic_load_n(&t->ring->dropped, __ATOMIC_RELAXED) + hole.count;
+    announce(t, tail, sizeof(head) + sizeof(hole));
+    if (!put(&head, &hole, sizeof(hole), NULL, 0))
+        return false;
+    rs_limit_forget_hole(t);
     return true;
 }
 
@@ -326,7 +345,7 @@ bool rs_writer_drain(void)
     for (struct rs_thread_entry *e = rs_state.threads; e; e = e->next)
         e->head_seen = __atomic_load_n(&e->thread.ring->head, __ATOMIC_ACQUIRE);
     put_meta();
-    if (!put_new_defs())
+    if (!rs_limit_is_reached() && !put_new_defs())
         return false;
     put_clock();
     bool whole = true;
@@ -336,6 +355,18 @@ bool rs_writer_drain(void)
 }
 
 /* ---- the end ---- */
+
+/* What a full capture still takes: what was left out, and what that and its OPEN blocks name. */
+static bool put_left_out(void)
+{
+    if (!rs_limit_is_reached())
+        return true;
+    put_meta();
+    bool whole = put_new_defs();
+    for (struct rs_thread_entry *e = rs_state.threads; e; e = e->next)
+        whole = rs_writer_put_hole(&e->thread) && whole;
+    return whole;
+}
 
 static void put_open(const struct rs_thread_entry *e, uint64_t now)
 {
@@ -355,11 +386,11 @@ void rs_writer_end(enum rs_end_reason reason)
     rs_clock_anchor_locked();
     /* A capture that lacks events, for want of room, has no end: what is missing stays in the
      * rings, for `merge` to save. */
-    if (!rs_writer_drain())
+    if (!rs_writer_drain() || !put_left_out())
         return;
     struct rs_end end = {.reason = reason, .flags = rs_state.end_flags, .tick = rs_tick()};
     end.events = rs_state.events;
-    end.dropped = rs_state.dropped;
+    end.dropped = rs_state.dropped + rs_state.skipped;
     for (struct rs_thread_entry *e = rs_state.threads; e; e = e->next) {
         put_open(e, end.tick);
         end.flags |= e->thread.ring->open.op ? RS_END_IN_CALL : 0;
@@ -380,7 +411,7 @@ void rs_writer_forget(void)
         close(rs_state.fd);
     rs_state.fd = -1;
     rs_state.ended = false;
-    rs_state.segment_bytes = rs_state.events = rs_state.dropped = 0;
+    rs_state.segment_bytes = rs_state.events = rs_state.dropped = rs_state.skipped = 0;
     rs_state.off_capture[0] = 0;
     path[0] = 0;
 }

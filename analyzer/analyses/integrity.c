@@ -80,8 +80,9 @@ static void add_incomplete(const RsContext *ctx, RsResults *results)
     f->severity = missing ? "high" : "medium";
     f->confidence = 1;
     f->t_end_s = (gdouble)m->duration_ns / 1e9;
-    f->remedy = g_strdup("collect every host's run folder before merging; where events were lost, "
-                         "trace fewer kinds of calls or a window of steps");
+    f->remedy =
+        g_strdup("collect every host's run folder before merging; where events were lost, "
+                 "trace fewer kinds of calls, or raise RINGSCOPE_SIZE_LIMIT if that left them out");
     g_ptr_array_add(results->findings, f);
 }
 

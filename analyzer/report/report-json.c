@@ -56,6 +56,23 @@ static void add_endings(cJSON *o, const RsModel *m)
             cJSON_AddItemToArray(endings, make_ending(m, i));
 }
 
+static void add_limited(cJSON *o, const RsModel *m)
+{
+    g_auto(RsLimited) l;
+    rs_report_limited(m, &l);
+    if (l.events == 0) {
+        cJSON_AddNullToObject(o, "size_limit");
+        return;
+    }
+    cJSON *limit = cJSON_AddObjectToObject(o, "size_limit");
+    add_number(limit, "events", (gdouble)l.events);
+    cJSON *ranks = cJSON_AddArrayToObject(limit, "ranks");
+    for (guint i = 0; i < l.ranks->len; i++)
+        cJSON_AddItemToArray(ranks, cJSON_CreateNumber(g_array_index(l.ranks, gint32, i)));
+    add_seconds(limit, "from_s", l.from_ns);
+    add_seconds(limit, "to_s", l.to_ns);
+}
+
 static cJSON *make_run(const RsReport *r)
 {
     const RsModel *m = r->model;
@@ -76,6 +93,7 @@ static cJSON *make_run(const RsReport *r)
     add_text(o, "step_source", m->step_source);
     add_number(o, "events", m->events.n);
     add_number(o, "dropped_events", (gdouble)m->dropped);
+    add_limited(o, m);
     cJSON_AddBoolToObject(o, "incomplete", m->incomplete);
     cJSON_AddBoolToObject(o, "cut", r->cut);
     cJSON_AddBoolToObject(o, "nccl_standin", rs_report_is_standin(m));

@@ -74,10 +74,35 @@ static gboolean is_damaged(const RsModel *m, guint missing, guint killed)
     return m->incomplete && !missing && !killed && !m->dropped;
 }
 
+static gchar *dup_numbers(const GArray *ranks)
+{
+    GString *s = g_string_new(NULL);
+    for (guint i = 0; i < ranks->len && i < 16; i++)
+        g_string_append_printf(s, "%s%d", i ? ", " : "", g_array_index(ranks, gint32, i));
+    if (ranks->len > 16)
+        g_string_append(s, ", ...");
+    return g_string_free(s, FALSE);
+}
+
+static void write_limited(GString *out, const RsModel *m)
+{
+    g_auto(RsLimited) l;
+    rs_report_limited(m, &l);
+    g_autofree gchar *ranks = dup_numbers(l.ranks);
+    if (l.events)
+        wrap_printf(out, "INCOMPLETE  ",
+                    "the size limit (RINGSCOPE_SIZE_LIMIT) left out %" G_GUINT64_FORMAT
+                    " event%s of rank%s %s, from %.3f s to %.3f s: what these ranks did then is "
+                    "unknown",
+                    l.events, rs_plural(l.events), rs_plural(l.ranks->len), ranks,
+                    (gdouble)l.from_ns / 1e9, (gdouble)l.to_ns / 1e9);
+}
+
 static void write_incomplete(GString *out, const RsModel *m)
 {
     if (!m->incomplete && m->clock_trusted)
         return;
+    write_limited(out, m);
     guint n, killed;
     g_autofree gchar *early = dup_ranks(m, rs_ending_is_early, &killed);
     g_autofree gchar *missing = dup_ranks(m, is_missing, &n);

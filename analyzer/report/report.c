@@ -52,3 +52,31 @@ gboolean rs_report_is_standin(const RsModel *m)
     }
     return FALSE;
 }
+
+static void add_hole(RsLimited *l, const RsModel *m, guint32 rank, guint32 hole)
+{
+    gint32 number = rs_model_rank(m, rank)->rank;
+    l->from_ns = l->events ? MIN(l->from_ns, m->events.start_ns[hole]) : m->events.start_ns[hole];
+    l->to_ns = MAX(l->to_ns, m->events.end_ns[hole]);
+    l->events += rs_model_sig(m, hole)->count;
+    if (l->ranks->len == 0 || g_array_index(l->ranks, gint32, l->ranks->len - 1) != number)
+        g_array_append_val(l->ranks, number);
+}
+
+void rs_report_limited(const RsModel *m, RsLimited *ret)
+{
+    *ret = (RsLimited){.ranks = g_array_new(FALSE, FALSE, sizeof(gint32))};
+    for (guint t = 0; m->dropped && t < m->tracks->len; t++) {
+        const RsTrack *track = &g_array_index(m->tracks, RsTrack, t);
+        for (guint32 i = track->first; i < track->first + track->n; i++) {
+            const RsSig *s = rs_model_sig(m, i);
+            if (s->kind == RS_KIND_HOLE && strcmp(rs_model_str(m, s->name), RS_HOLE_LIMIT) == 0)
+                add_hole(ret, m, track->rank, i);
+        }
+    }
+}
+
+void rs_limited_clear(RsLimited *l)
+{
+    g_array_unref(l->ranks);
+}

@@ -43,5 +43,15 @@ RsPop rs_report_pop(const RsResults *results);
 /* The run's NCCL was the stand-in of samples/hostnccl. */
 gboolean rs_report_is_standin(const RsModel *model);
 
+/* Events that the captures' size limit left out, over all ranks. */
+typedef struct {
+    guint64 events; /* 0 none, and the rest is 0 */
+    gint64 from_ns, to_ns;
+    GArray *ranks; /* gint32 */
+} RsLimited;
+void rs_report_limited(const RsModel *model, RsLimited *ret);
+void rs_limited_clear(RsLimited *limited);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(RsLimited, rs_limited_clear)
+
 G_END_DECLS
 #endif

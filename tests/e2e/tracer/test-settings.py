@@ -14,6 +14,7 @@ import tempfile
 WRONG = {
     "RINGSCOPE_TRACE": "bogus",
     "RINGSCOPE_EXPORT": "bogus,sqlite",
+    "RINGSCOPE_SIZE_LIMIT": "64KB",
     "RINGSCOPE_RANK": "x",
     "RINGSCOPE_HOST": "h" * 300,
     "RINGSCOPE_DIRR": "elsewhere",
@@ -21,9 +22,12 @@ WRONG = {
 SAID = [
     "RINGSCOPE_TRACE=bogus: unknown 'bogus'; known: nccl,mpi,nvtx; the default holds",
     "RINGSCOPE_EXPORT=bogus,sqlite: unknown 'bogus'; known: chrome,sqlite,none; the rest counts",
+    "RINGSCOPE_SIZE_LIMIT=64KB: expected bytes, from 64K; K, M or G may follow; the default holds "
+    "(none)",
     "RINGSCOPE_RANK=x: expected a number from 0; the default holds (from the launcher, MPI or NCCL)",
     "RINGSCOPE_HOST=" + "h" * 60 + "...: expected a shorter text; the default holds (the host's name)",
-    "RINGSCOPE_DIRR: no such setting; after RINGSCOPE_ go: DIR TRACE EXPORT RUN_ID RANK HOST VERBOSE",
+    "RINGSCOPE_DIRR: no such setting; after RINGSCOPE_ go: DIR TRACE EXPORT SIZE_LIMIT RUN_ID RANK HOST "
+    "VERBOSE",
 ]
 
 

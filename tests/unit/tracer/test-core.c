@@ -182,6 +182,98 @@ static void room_ofAFullRing_dropsAndRecordsTheHole(void **state)
     assert_int_equal(m->dropped, lost);
 }
 
+/* ---- a capture that is full ---- */
+
+#define LIMIT ((uint64_t)128 << 10)
+
+static void go_past_the_limit(void)
+{
+    rs_env.size_limit = LIMIT;
+    struct rs_comm *c = world();
+    for (uint32_t i = 0; i < 20000; i++) {
+        record(RS_OP_MPI_Barrier, c->id, i, 0);
+        if (i % 1000 == 999)
+            rs_core->flush(RS_END_FINALIZE);
+    }
+}
+
+static void go_past_and_end(void)
+{
+    go_past_the_limit();
+    rs_life_end(RS_END_EXIT);
+}
+
+/* A thread that is gone when the process ends leaves its hole, too. */
+static void go_past_on_threads(void)
+{
+    rs_env.size_limit = LIMIT;
+    struct rs_comm *c = world();
+    for (int i = 0; i < 8; i++) {
+        GThread *t = g_thread_new("work", record_many, GUINT_TO_POINTER(c->id));
+        g_thread_join(t);
+        rs_core->flush(RS_END_FINALIZE);
+        while (rs_state.threads)
+            g_usleep(1000);
+    }
+    rs_life_end(RS_END_EXIT);
+}
+
+static void go_past_and_die(void)
+{
+    go_past_the_limit();
+    struct rs_thread *t = rs_thread_if_recording();
+    rs_lock(); /* no drain comes between */
+    for (uint32_t i = 0; i < 50; i++)
+        record(RS_OP_MPI_Barrier, 0, i, 0);
+    rs_call_enter(t, RS_OP_MPI_Allreduce, 0, 0, -1, 4096, 0);
+    kill(getpid(), SIGKILL);
+}
+
+static void check_full(const char *name, guint recorded, guint holes_expected)
+{
+    g_autoptr(RsModel) m = read_run(name);
+    guint kept = count_named(m, "MPI_Barrier"), holes = 0;
+    guint64 lost = 0;
+    for (guint32 i = 0; i < m->events.n; i++) {
+        const RsSig *s = rs_model_sig(m, i);
+        if (s->kind != RS_KIND_HOLE)
+            continue;
+        assert_string_equal(rs_model_str(m, s->name), RS_HOLE_LIMIT);
+        assert_true(m->events.end_ns[i] > m->events.start_ns[i]);
+        lost += s->count;
+        holes++;
+    }
+    assert_in_range(kept, LIMIT / sizeof(struct rs_event) / 2, LIMIT / sizeof(struct rs_event));
+    assert_int_equal(kept + lost, recorded);
+    assert_int_equal(m->dropped, lost);
+    assert_in_range(holes, 1, holes_expected);
+    assert_string_equal(g_hash_table_lookup(m->meta, "0/limit.reached"), "131072");
+    GStatBuf st;
+    assert_int_equal(g_stat(rs_model_str(m, rs_model_rank(m, 0)->path), &st), 0);
+    assert_true((uint64_t)st.st_size < LIMIT + 16384); /* and what closes it */
+}
+
+static void limit_ofTheCapture_leavesOutWhatFollows(void **state)
+{
+    assert_int_equal(in_child("full-end", go_past_and_end), 0);
+    check_full("full-end", 20000, 1);
+    assert_int_equal(in_child("full-threads", go_past_on_threads), 0);
+    check_full("full-threads", 8000, 8);
+}
+
+static void limit_ofTheCaptureOfAKilledProcess_countsEachEventOnce(void **state)
+{
+    int status = in_child("full-killed", go_past_and_die);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    check_full("full-killed", 20050, 1); /* from the rings */
+    g_autofree gchar *path = g_build_filename(folder, "full-killed", NULL);
+    g_autoptr(GError) error = NULL;
+    const RsMerge merge = {path, NULL, "sqlite", NULL, NULL};
+    g_autoptr(RsModel) merged = rs_merge(&merge, NULL, &error);
+    assert_non_null(merged);
+    check_full("full-killed", 20050, 1); /* from the file */
+}
+
 /* ---- handles ---- */
 
 static void use_a_handle_again(void)
@@ -451,6 +543,8 @@ int main(void)
         cmocka_unit_test(end_afterThreads_keepsEveryEvent),
         cmocka_unit_test(kill_insideACall_leavesEventsAndTheCall),
         cmocka_unit_test(room_ofAFullRing_dropsAndRecordsTheHole),
+        cmocka_unit_test(limit_ofTheCapture_leavesOutWhatFollows),
+        cmocka_unit_test(limit_ofTheCaptureOfAKilledProcess_countsEachEventOnce),
         cmocka_unit_test(handle_usedAgain_isANewCommunicator),
         cmocka_unit_test(limit_ofFileSize_leavesRingsInMemory),
         cmocka_unit_test(limit_ofFileSize_leavesDefinitionsInMemory),
