@@ -28,10 +28,10 @@ static void sleep_at_most(long ns)
     __atomic_store_n(&rs_state.wake, 0, __ATOMIC_RELAXED);
 }
 
-static uint64_t now_ns(void)
+static uint64_t now_ns(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
@@ -40,17 +40,19 @@ static bool drain_once(uint64_t *last_anchor)
 {
     rs_lock();
     uint64_t before = rs_state.control ? rs_state.control->capture_bytes : 0;
-    uint64_t now = now_ns();
+    uint64_t now = now_ns(CLOCK_MONOTONIC);
     if (now - *last_anchor > ANCHOR_NS) {
         rs_clock_anchor_locked();
         *last_anchor = now;
     }
     if (!rs_state.ended) {
+        rs_cost_calibrate();
         rs_writer_drain();
         rs_threads_drop_ended();
     }
     if (rs_state.control)
         __atomic_store_n(&rs_state.control->alive_tick, rs_tick(), __ATOMIC_RELAXED);
+    rs_state.drain_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
     bool wrote = rs_state.control && rs_state.control->capture_bytes != before;
     rs_unlock();
     return wrote;
@@ -58,7 +60,7 @@ static bool drain_once(uint64_t *last_anchor)
 
 static void *drain(void *unused)
 {
-    uint64_t last_anchor = now_ns();
+    uint64_t last_anchor = now_ns(CLOCK_MONOTONIC);
     long pause = SHORTEST_NS;
     prctl(PR_SET_NAME, "ringscope");
     for (;;) {

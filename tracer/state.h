@@ -46,6 +46,8 @@ struct rs_state {
     uint64_t events, dropped;     /* written; of threads that are gone */
     bool ended;                   /* the END block is written */
     uint32_t end_flags;           /* atomic; enum rs_end_flags, of back ends */
+    uint64_t bytes;               /* written in all */
+    uint64_t drain_ns;            /* CPU time of the drain thread */
     uint64_t skipped;             /* events that the limit left out */
     bool meta_dirty;
     bool draining;                           /* the drain thread runs in this process */
@@ -139,6 +141,13 @@ void rs_limit_skip(struct rs_thread *t, uint64_t head) RS_HIDDEN;
 bool rs_limit_hole(const struct rs_thread *t, struct rs_event *ret, uint64_t *ret_tail) RS_HIDDEN;
 /* It stands in the file. */
 void rs_limit_forget_hole(struct rs_thread *t) RS_HIDDEN;
+
+/* cost.c, all locked */
+/* Once in a process: what a record costs is in META. */
+void rs_cost_calibrate(void) RS_HIDDEN;
+/* What is known at the end, as a META payload; returns its length. */
+#define RS_COST_BYTES 192
+size_t rs_cost_payload(char ret[RS_COST_BYTES], uint64_t events, uint64_t dropped) RS_HIDDEN;
 
 /* drain.c */
 void rs_drain_start(void) RS_HIDDEN; /* locked */

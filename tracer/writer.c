@@ -193,6 +193,7 @@ static bool put(struct rs_block *head, const void *first, size_t first_bytes, co
                      __ATOMIC_RELEASE);
     rs_state.control->next_sequence++;
     rs_state.segment_bytes += whole;
+    rs_state.bytes += whole;
     return true;
 }
 
@@ -368,6 +369,14 @@ static bool put_left_out(void)
     return whole;
 }
 
+static void put_cost(const struct rs_end *end)
+{
+    char text[RS_COST_BYTES];
+    struct rs_block head = {.kind = RS_BLOCK_META};
+    size_t n = rs_cost_payload(text, end->events, end->dropped);
+    put(&head, text, n, NULL, 0);
+}
+
 static void put_open(const struct rs_thread_entry *e, uint64_t now)
 {
     const struct rs_open o = e->thread.ring->open; /* its thread goes on, the checksum must hold */
@@ -384,6 +393,7 @@ void rs_writer_end(enum rs_end_reason reason)
     if (!rs_state.control || rs_state.fd < 0 || rs_state.ended)
         return;
     rs_clock_anchor_locked();
+    rs_cost_calibrate();
     /* A capture that lacks events, for want of room, has no end: what is missing stays in the
      * rings, for `merge` to save. */
     if (!rs_writer_drain() || !put_left_out())
@@ -397,6 +407,7 @@ void rs_writer_end(enum rs_end_reason reason)
         end.events += e->thread.ring->events;
         end.dropped += e->thread.ring->dropped;
     }
+    put_cost(&end);
     struct rs_block head = {.kind = RS_BLOCK_END, .first_tick = end.tick, .last_tick = end.tick};
     head.dropped = end.dropped;
     rs_state.ended = put(&head, &end, sizeof(end), NULL, 0);
@@ -412,6 +423,7 @@ void rs_writer_forget(void)
     rs_state.fd = -1;
     rs_state.ended = false;
     rs_state.segment_bytes = rs_state.events = rs_state.dropped = rs_state.skipped = 0;
+    rs_state.bytes = rs_state.drain_ns = 0;
     rs_state.off_capture[0] = 0;
     path[0] = 0;
 }

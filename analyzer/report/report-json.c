@@ -73,6 +73,21 @@ static void add_limited(cJSON *o, const RsModel *m)
     add_seconds(limit, "to_s", l.to_ns);
 }
 
+static void add_tracing(cJSON *o, const RsReport *r)
+{
+    RsTracing t = rs_report_tracing(r);
+    if (!isfinite(t.event_ns)) {
+        cJSON_AddNullToObject(o, "tracing");
+        return;
+    }
+    cJSON *tracing = cJSON_AddObjectToObject(o, "tracing");
+    add_number(tracing, "event_ns", t.event_ns);
+    add_number(tracing, "total_s", t.total_ns / 1e9);
+    add_number(tracing, "percent", t.percent);
+    add_number(tracing, "drain_cpu_s", t.drain_ns / 1e9);
+    add_number(tracing, "bytes", t.bytes);
+}
+
 static cJSON *make_run(const RsReport *r)
 {
     const RsModel *m = r->model;
@@ -94,6 +109,7 @@ static cJSON *make_run(const RsReport *r)
     add_number(o, "events", m->events.n);
     add_number(o, "dropped_events", (gdouble)m->dropped);
     add_limited(o, m);
+    add_tracing(o, r);
     cJSON_AddBoolToObject(o, "incomplete", m->incomplete);
     cJSON_AddBoolToObject(o, "cut", r->cut);
     cJSON_AddBoolToObject(o, "nccl_standin", rs_report_is_standin(m));

@@ -129,6 +129,20 @@ static void write_incomplete(GString *out, const RsModel *m)
     g_string_append_c(out, '\n');
 }
 
+static void write_tracing(GString *out, const RsReport *r)
+{
+    RsTracing t = rs_report_tracing(r);
+    if (!isfinite(t.event_ns))
+        return;
+    g_autofree gchar *beside =
+        isfinite(t.drain_ns)
+            ? g_strdup_printf(", and %.0f us of CPU time beside it", t.drain_ns / 1e3)
+            : g_strdup("");
+    wrap_printf(out, "        ",
+                "tracing cost about %.0f ns an event, %.0f us in all (%.2f %% of the run)%s",
+                t.event_ns, t.total_ns / 1e3, t.percent, beside);
+}
+
 static void write_header(GString *out, const RsReport *r)
 {
     const RsModel *m = r->model;
@@ -144,6 +158,7 @@ static void write_header(GString *out, const RsReport *r)
     g_string_free(hosts, TRUE);
     wrap_printf(out, "        ", "%u event%s, %" G_GUINT64_FORMAT " lost", m->events.n,
                 rs_plural(m->events.n), m->dropped);
+    write_tracing(out, r);
     if (m->domains->len < 2)
         wrap(out, "Clock   ", "one clock for all ranks: differences are exact");
     else

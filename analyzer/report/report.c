@@ -80,3 +80,37 @@ void rs_limited_clear(RsLimited *l)
 {
     g_array_unref(l->ranks);
 }
+
+/* NAN where the rank does not say so. */
+static gdouble meta_number(const RsModel *m, gint32 rank, const gchar *key)
+{
+    g_autofree gchar *name = g_strdup_printf("%d/%s", rank, key);
+    const gchar *text = g_hash_table_lookup(m->meta, name);
+    gchar *end;
+    gdouble v = text ? g_ascii_strtod(text, &end) : NAN;
+    return text && end != text && isfinite(v) && v >= 0 ? v : NAN;
+}
+
+RsTracing rs_report_tracing(const RsReport *r)
+{
+    const RsModel *m = r->model;
+    RsTracing t = {.event_ns = NAN, .percent = NAN};
+    gdouble events = 0;
+    guint n = 0;
+    for (guint i = 0; i < m->ranks->len; i++) {
+        const RsRank *rank = rs_model_rank(m, i);
+        gdouble ns = meta_number(m, rank->rank, "cost.event_ns");
+        if (isnan(ns) || r->cut)
+            continue;
+        events += (gdouble)(rank->events + rank->dropped);
+        t.total_ns += ns * (gdouble)(rank->events + rank->dropped);
+        t.drain_ns += meta_number(m, rank->rank, "cost.drain_ns");
+        t.bytes += meta_number(m, rank->rank, "cost.bytes");
+        n++;
+    }
+    if (events > 0 && m->duration_ns > 0) {
+        t.event_ns = t.total_ns / events;
+        t.percent = 100 * t.total_ns / ((gdouble)m->duration_ns * n);
+    }
+    return t;
+}

@@ -53,5 +53,15 @@ void rs_report_limited(const RsModel *model, RsLimited *ret);
 void rs_limited_clear(RsLimited *limited);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(RsLimited, rs_limited_clear)
 
+/* What the tracer itself cost, over all ranks that say so. */
+typedef struct {
+    gdouble event_ns; /* what a record costs its thread; NAN unknown, and so is the rest */
+    gdouble total_ns; /* of all ranks' threads */
+    gdouble percent;  /* of these ranks' time */
+    gdouble drain_ns; /* CPU time of the threads that write captures */
+    gdouble bytes;    /* that they wrote */
+} RsTracing;
+RsTracing rs_report_tracing(const RsReport *report);
+
 G_END_DECLS
 #endif

@@ -61,6 +61,16 @@ def check_said(ringscope, run, report, ranks):
         sys.exit(text)
 
 
+def check_tracing(report, text):
+    tracing, run = report['run']['tracing'], report['run']
+    events = tracing['total_s'] * 1e9 / tracing['event_ns']
+    if not 0.99 < events / (run['events'] + run['dropped_events']) < 1.01:
+        sys.exit(f'{tracing} of {run}')
+    expect('written', tracing['bytes'] > LIMIT and tracing['drain_cpu_s'] > 0, True)
+    if f"tracing cost about {tracing['event_ns']:.0f} ns an event, " not in ' '.join(text.split()):
+        sys.exit(text)
+
+
 def check_clean(keep, program, library, ringscope, work):
     run, folder = work / 'run', work / 'folder'
     folder.mkdir()
@@ -70,6 +80,7 @@ def check_clean(keep, program, library, ringscope, work):
     report = check_ranks(ringscope, run, folder, 2)
     check_said(ringscope, run, report, 2)
     expect('endings', report['run']['early_endings'], [])
+    check_tracing(report, mpi_run.tool(ringscope, 'report', run))
     kinds = {f['kind'] for f in report['findings']}
     expect('findings', kinds & {'missing-rank', 'deadlock-cycle'}, set())
 

@@ -17,6 +17,7 @@
 
 #include "merge.h"
 #include "ops-numbers.h"
+#include "report/report.h"
 #include "run.h"
 #include "state.h"
 
@@ -112,6 +113,32 @@ static void end_afterThreads_keepsEveryEvent(void **state)
     assert_false(m->incomplete);
     assert_int_equal(rs_model_rank(m, 0)->rank, 0);
     assert_int_equal(rs_model_rank(m, 0)->ending, RS_ENDING_CLEAN);
+}
+
+static guint64 cost(const RsModel *m, const char *key)
+{
+    g_autofree gchar *name = g_strdup_printf("0/cost.%s", key);
+    const gchar *text = g_hash_table_lookup(m->meta, name);
+    assert_non_null(text);
+    return g_ascii_strtoull(text, NULL, 10);
+}
+
+static void end_ofACapture_saysWhatItCost(void **state)
+{
+    assert_int_equal(in_child("cost", record_on_threads), 0);
+    g_autoptr(RsModel) m = read_run("cost");
+    GStatBuf st;
+    assert_int_equal(g_stat(rs_model_str(m, rs_model_rank(m, 0)->path), &st), 0);
+    assert_int_equal(cost(m, "events"), THREADS * 1000 + 1);
+    assert_int_equal(cost(m, "dropped"), 0);
+    assert_in_range(cost(m, "bytes"), st.st_size - 512, st.st_size - 1);
+    assert_in_range(cost(m, "event_ns"), 1, 100000);
+    cost(m, "drain_ns"); /* 0 where it did not run yet */
+    RsReport report = {.model = m, .name = "x"};
+    RsTracing t = rs_report_tracing(&report);
+    assert_true(t.event_ns >= 1);
+    assert_true(t.total_ns >= t.event_ns * (THREADS * 1000 + 1));
+    assert_true(t.percent > 0);
 }
 
 /* ---- one that is killed inside a call ---- */
@@ -541,6 +568,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(end_afterThreads_keepsEveryEvent),
+        cmocka_unit_test(end_ofACapture_saysWhatItCost),
         cmocka_unit_test(kill_insideACall_leavesEventsAndTheCall),
         cmocka_unit_test(room_ofAFullRing_dropsAndRecordsTheHole),
         cmocka_unit_test(limit_ofTheCapture_leavesOutWhatFollows),
