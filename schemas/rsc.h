@@ -93,7 +93,8 @@ enum rs_builtin_op {
     RS_OP_MARK = 4,       /* NVTX mark, user mark: struct rs_range_event, end == start */
     RS_OP_COUNTER = 5,    /* struct rs_counter_event */
     RS_OP_KERNEL = 6,     /* a device kernel: struct rs_range_event, name = kernel */
-    RS_OP_IO = 7,         /* file I/O: struct rs_range_event, payload = bytes */
+    RS_OP_IO = 7,         /* file I/O: struct rs_range_event, payload = bytes,
+                             name = path, category = the call */
     RS_OP_FIRST_API = 64,
     RS_OP_EXT = 0xff00,   /* and above: extension slots, enum rs_ext_kind */
 };

@@ -130,6 +130,7 @@ void rs_clock_start(void)
     if (!rs_state.core.use_tsc) {
         rs_meta_set_locked("clock.source", "monotonic");
         rs_meta_set_locked("clock.hz", "1000000000");
+        rs_state.ticks_per_s = 1000000000;
         rs_clock_anchor_locked();
         return;
     }
@@ -146,6 +147,7 @@ void rs_clock_start(void)
     rs_meta_set_locked("clock.source", "tsc");
 #endif
     rs_meta_set_locked("clock.hz", hz);
+    rs_state.ticks_per_s = strtoull(hz, NULL, 10);
     rs_clock_anchor_locked();
 }
 

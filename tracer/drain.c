@@ -63,6 +63,7 @@ static void *drain(void *unused)
     uint64_t last_anchor = now_ns(CLOCK_MONOTONIC);
     long pause = SHORTEST_NS;
     prctl(PR_SET_NAME, "ringscope");
+    rs_quiet = 1;
     for (;;) {
         sleep_at_most(pause);
         if (drain_once(&last_anchor))

@@ -26,6 +26,7 @@ static volatile uint32_t on_for_all[2]; /* where no memory can be zeroed for chi
 struct rs_state rs_state = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .on = on_for_all};
 const struct rs_core *rs_core;
 __thread struct rs_thread *rs_self;
+__thread uint32_t rs_quiet;
 
 /* What the holder of the lock had before: a handler or a cancellation while it is held would leave
  * it held, or wait for it for ever. */
@@ -44,6 +45,7 @@ static bool lock_until(const struct timespec *end)
     if (error == 0) {
         mask_before = before;
         cancel_before = cancel;
+        rs_quiet++;
         return true;
     }
     pthread_setcancelstate(cancel, NULL);
@@ -68,6 +70,7 @@ void rs_unlock(void)
 {
     sigset_t before = mask_before;
     int cancel = cancel_before;
+    rs_quiet--;
     pthread_mutex_unlock(&rs_state.lock);
     pthread_setcancelstate(cancel, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -284,6 +287,7 @@ static void in_child(void)
     if (!locked_for_fork)
         return;
     *rs_state.on = on_before;
+    rs_quiet--;
     pthread_setcancelstate(cancel_before, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
@@ -470,6 +474,7 @@ __attribute__((constructor)) static void load(void)
     rs_mpi_init(library_path);
     rs_nccl_init(library_path);
     rs_nvtx_init(library_path);
+    rs_io_init(library_path);
     errno = saved;
 }
 

@@ -14,5 +14,6 @@
 void rs_mpi_init(const char *library) RS_HIDDEN;
 void rs_nccl_init(const char *library) RS_HIDDEN;
 void rs_nvtx_init(const char *library) RS_HIDDEN;
+void rs_io_init(const char *library) RS_HIDDEN;
 
 #endif

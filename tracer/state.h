@@ -33,6 +33,7 @@ struct rs_state {
     volatile uint32_t *on; /* core.h; [1] is nonzero where this process's memory is no copy. Both in
                               memory that the child of any fork finds zeroed */
     int32_t pid;
+    uint64_t ticks_per_s;            /* of rs_tick; known from the start of the capture on */
     struct rs_ring_process *control; /* NULL before the first event. Definitions follow it */
     bool control_is_file;            /* on tmpfs, and its name stands there */
     bool defs_grow;                  /* the file takes more definitions */
@@ -55,6 +56,8 @@ struct rs_state {
     char off_capture[RS_RING_PATH_MAX + 64]; /* why writing stopped */
 };
 extern struct rs_state rs_state RS_HIDDEN;
+/* Nonzero: what this thread does to files is the tracer's, under the lock or in its own thread. */
+extern __thread uint32_t rs_quiet RS_HIDDEN __attribute__((tls_model("initial-exec")));
 
 void rs_lock(void) RS_HIDDEN;
 bool rs_lock_within(unsigned seconds) RS_HIDDEN; /* false: it was not to be had */

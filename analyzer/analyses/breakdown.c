@@ -100,6 +100,14 @@ static void add_row(RsResults *results, guint32 rank, guint32 step, const Sum *s
         g_array_append_val(results->breakdown, b);
 }
 
+static gboolean has_io(const RsModel *m)
+{
+    for (guint i = 0; i < m->sigs->len; i++)
+        if (g_array_index(m->sigs, RsSig, i).kind == RS_KIND_IO)
+            return TRUE;
+    return FALSE;
+}
+
 static void finish(gpointer state, const RsContext *ctx, RsResults *results)
 {
     State *st = state;
@@ -112,6 +120,12 @@ static void finish(gpointer state, const RsContext *ctx, RsResults *results)
             "%u ranks times %u steps are too many rows: --ranks gives those of "
             "some ranks",
             st->n_ranks, ctx->model->steps->len);
+    if (has_io(ctx->model))
+        rs_results_not_applicable(
+            results, "all file I/O",
+            "file I/O counts where one call on a file takes 100 us or longer; page faults of "
+            "mapped "
+            "files, io_uring, and programs that make system calls by themselves are not seen");
     for (guint32 i = 0; i < st->n_ranks; i++)
         if (ctx->timelines[st->ranks[i]].blind) {
             rs_results_not_applicable(

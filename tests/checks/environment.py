@@ -11,6 +11,8 @@ import sys
 
 def rows_of_tracer(root):
     text = (root / "schemas/settings.h").read_text()
+    for name, value in re.findall(r'define (RS_\w+_DEFAULT) ("\S*")', text):
+        text = text.replace(f"{name},", f"{value},")
     table = re.search(r"define RS_SETTINGS\(X\)(.*?)#ifdef", text, re.S).group(1)
     fields = r'(\w+),\s*(\w+),\s*(\w+),[\s\\]*"([^"]*)",[\s\\]*"([^"]*)"'
     words = dict(re.findall(r'define (RS_\w+_WORDS) "(.*)"', text))
