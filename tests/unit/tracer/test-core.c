@@ -411,7 +411,12 @@ static void meet_limit_with_definitions(void)
 static void limit_ofFileSize_leavesDefinitionsInMemory(void **state)
 {
     assert_int_equal(in_child("definitions", meet_limit_with_definitions), 0);
-    g_autoptr(RsModel) m = read_run("definitions");
+    g_autofree gchar *path = g_build_filename(folder, "definitions", NULL);
+    g_autoptr(GError) error = NULL;
+    const RsMerge merge = {path, NULL, "sqlite", NULL, NULL};
+    g_autoptr(RsModel) m = rs_merge(&merge, NULL, &error); /* the rings go with it */
+    if (!m)
+        fail_msg("%s", error->message);
     assert_true(count_named(m, "MPI_Barrier") > 0);
     assert_int_equal(rs_model_rank(m, 0)->ending, RS_ENDING_CLEAN); /* nobody killed it */
 }
