@@ -128,6 +128,16 @@ int rt_reduce_scatter_ring(struct rt_transport *t, const void *in, void *out, ui
 int rt_allgather_ring(struct rt_transport *t, const void *in, void *out, uint64_t count,
                       enum rt_type type);
 
+/* As above, with parts of any lengths: counts[r] elements of rank r, 0 too; all ranks give the same
+ * `counts`. */
+int rt_allgatherv_ring(struct rt_transport *t, const void *in, void *out, const uint64_t *counts,
+                       enum rt_type type);
+
+/* `in` is one part for each rank, by rank, of send_counts[r] elements; `out` gets a part from each,
+ * by rank, of recv_counts[r]: what rank r gives for this one. They don't overlap. */
+int rt_alltoallv_pairwise(struct rt_transport *t, const void *in, const uint64_t *send_counts,
+                          void *out, const uint64_t *recv_counts, enum rt_type type);
+
 /* `data` of `root` to all. rt_broadcast picks. */
 typedef int rt_broadcast_fn(struct rt_transport *t, void *data, uint64_t count, enum rt_type type,
                             int root);

@@ -161,6 +161,65 @@ static int allgather_rank(struct rt_transport *t, void *argument)
     return 0;
 }
 
+/* Elements that `from` gives `to` of about `count`: none, few and many side by side. */
+static uint64_t uneven(uint64_t count, int from, int to)
+{
+    return count * (uint64_t)((from * 3 + to * 5) % 4) / 3;
+}
+
+static int allgatherv_rank(struct rt_transport *t, void *argument)
+{
+    const struct subject *s = argument;
+    for (unsigned i = 0; i < s->count_count; i++) {
+        uint64_t parts[64], whole = 0, first = 0;
+        for (int r = 0; r < t->size; r++) {
+            parts[r] = uneven(s->counts[i], r, (int)i);
+            whole += parts[r];
+            first += r < t->rank ? parts[r] : 0;
+        }
+        char *mine = new_buffer(s, parts[t->rank]), *out = new_buffer(s, whole), *place = out;
+        char *in = s->in_place ? at(s, out, first) : mine;
+        fill(in, parts[t->rank], s->type, t->rank, (int)i, s->op);
+        if (rt_allgatherv_ring(t, in, out, parts, s->type) != 0)
+            return FAILED;
+        for (int r = 0; r < t->size; place = at(s, place, parts[r++]))
+            if (!holds_values(place, 0, parts[r], r, (int)i, s->type, s->op))
+                return WRONG_VALUE;
+        if (!guard_is_whole(s, out, whole))
+            return WRONG_GUARD;
+        free(mine);
+        free(out);
+    }
+    return 0;
+}
+
+/* The part from rank r for rank q holds r's values of "tensor" q. */
+static int alltoallv_rank(struct rt_transport *t, void *argument)
+{
+    const struct subject *s = argument;
+    for (unsigned i = 0; i < s->count_count; i++) {
+        uint64_t given[64], taken[64], give = 0, take = 0;
+        for (int r = 0; r < t->size; r++) {
+            give += given[r] = uneven(s->counts[i], t->rank, r);
+            take += taken[r] = uneven(s->counts[i], r, t->rank);
+        }
+        char *in = new_buffer(s, give), *out = new_buffer(s, take), *place = in;
+        for (int r = 0; r < t->size; place = at(s, place, given[r++]))
+            fill(place, given[r], s->type, t->rank, r, s->op);
+        if (rt_alltoallv_pairwise(t, in, given, out, taken, s->type) != 0)
+            return FAILED;
+        place = out;
+        for (int r = 0; r < t->size; place = at(s, place, taken[r++]))
+            if (!holds_values(place, 0, taken[r], r, t->rank, s->type, s->op))
+                return WRONG_VALUE;
+        if (!guard_is_whole(s, out, take))
+            return WRONG_GUARD;
+        free(in);
+        free(out);
+    }
+    return 0;
+}
+
 static rt_broadcast_fn *broadcast_of(const struct subject *s)
 {
     return strcmp(s->algorithm, "chain") == 0      ? rt_broadcast_chain
@@ -262,6 +321,14 @@ static void reduce_scatter_gives_own_part(void **state)
 static void allgather_gives_all_parts(void **state)
 {
     run_everywhere("allgather", allgather_rank);
+}
+static void allgatherv_gives_parts_of_any_length(void **state)
+{
+    run_everywhere("allgatherv", allgatherv_rank);
+}
+static void alltoallv_gives_each_its_part(void **state)
+{
+    run_everywhere("alltoallv", alltoallv_rank);
 }
 static void broadcast_gives_the_roots_data(void **state)
 {
@@ -373,6 +440,8 @@ static const struct {
     {"reduce-scatter", reduce_scatter_rank},
     {"reduce", reduce_rank},
     {"allgather", allgather_rank},
+    {"allgatherv", allgatherv_rank},
+    {"alltoallv", alltoallv_rank},
     {"binomial", broadcast_rank},
     {"chain", broadcast_rank},
 };
@@ -687,6 +756,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(allreduce_hierarchical_equals_serial_sum),
         cmocka_unit_test(reduce_scatter_gives_own_part),
         cmocka_unit_test(allgather_gives_all_parts),
+        cmocka_unit_test(allgatherv_gives_parts_of_any_length),
+        cmocka_unit_test(alltoallv_gives_each_its_part),
         cmocka_unit_test(broadcast_gives_the_roots_data),
         cmocka_unit_test(reduce_gives_root_the_sum),
         cmocka_unit_test(wait_for_many_crossing_messages_delivers_all_in_order),
