@@ -119,7 +119,7 @@ struct rs_counter_event {
     uint32_t name;      /* RS_DEF_STRING id */
     uint64_t start;     /* tick of the sample */
     uint64_t end;
-    double value;
+    double value;       /* the tracer's own: the rate since the sample before; bytes of memory */
     uint32_t unit;      /* RS_DEF_STRING id */
     uint32_t spare[3];
 };

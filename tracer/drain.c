@@ -66,6 +66,7 @@ static void *drain(void *unused)
     rs_quiet = 1;
     for (;;) {
         sleep_at_most(pause);
+        rs_counters_sample(now_ns(CLOCK_MONOTONIC));
         if (drain_once(&last_anchor))
             pause = SHORTEST_NS;
         else if (pause < LONGEST_NS)

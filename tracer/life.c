@@ -173,6 +173,7 @@ bool rs_life_start(void)
     rs_meta_collect();
     rs_clock_start();
     rs_defs_start();
+    rs_counters_start();
     rs_state.started = 1;
     /* The head is in the file at once: a process that dies now is still found by its rings. */
     rs_writer_drain();
@@ -273,6 +274,7 @@ static void in_child(void)
     pthread_mutex_init(&rs_state.lock, NULL);
     if (rs_state.control) {
         rs_writer_forget();
+        rs_counters_forget();
         rs_threads_forget();
         rs_clock_forget();
         rs_defs_inherit(rs_state.control);

@@ -132,6 +132,8 @@ bool rs_writer_put_hole(struct rs_thread *t) RS_HIDDEN;
 void rs_writer_end(enum rs_end_reason reason) RS_HIDDEN;
 const char *rs_writer_path(void) RS_HIDDEN;
 void rs_writer_forget(void) RS_HIDDEN;
+/* `fd`, or a copy above the numbers that programs redirect and expect to get next. */
+int rs_writer_move_up(int fd) RS_HIDDEN;
 
 /* limit.c, all locked */
 /* Where the block of events [from, to) must end so that the file stays below the limit: `from`
@@ -155,6 +157,11 @@ size_t rs_cost_payload(char ret[RS_COST_BYTES], uint64_t events, uint64_t droppe
 /* drain.c */
 void rs_drain_start(void) RS_HIDDEN; /* locked */
 void rs_drain_wake(void) RS_HIDDEN;
+
+/* counters.c */
+void rs_counters_start(void) RS_HIDDEN;             /* locked */
+void rs_counters_forget(void) RS_HIDDEN;            /* child of a fork */
+void rs_counters_sample(uint64_t now_ns) RS_HIDDEN; /* the drain thread, at any time */
 
 /* life.c */
 /* Not so in the child of a fork that no handler saw: clone, _Fork, vfork. */

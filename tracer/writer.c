@@ -68,8 +68,7 @@ static void remember_file(int fd)
     }
 }
 
-/* Above the numbers that programs redirect and expect to get next. */
-static int move_up(int fd)
+int rs_writer_move_up(int fd)
 {
     int high = fcntl(fd, F_DUPFD_CLOEXEC, 200);
     if (high < 0)
@@ -99,7 +98,7 @@ bool rs_writer_open(void)
         give_up(rs_env.dir, error ? -error : EEXIST);
         return false;
     }
-    remember_file(move_up(fd));
+    remember_file(rs_writer_move_up(fd));
     snprintf(rs_state.control->capture, RS_RING_PATH_MAX, "%s", path);
     if (rs_env.verbose > 0)
         rs_say("recording to %s", path);
@@ -125,7 +124,7 @@ static bool check_file(void)
             close(fd);
         return false;
     }
-    rs_state.fd = move_up(fd);
+    rs_state.fd = rs_writer_move_up(fd);
     return true;
 }
 
