@@ -40,7 +40,12 @@ static inline const struct ringscope_marks *ringscope_marks_find(void)
     static const struct ringscope_marks *found;
     const struct ringscope_marks *m = __atomic_load_n(&found, __ATOMIC_ACQUIRE);
     if (m == NULL) {
-        m = (const struct ringscope_marks *)dlsym(NULL /* RTLD_DEFAULT */, "ringscope_marks_v1");
+        /* NULL is RTLD_DEFAULT, a name that strict C11 lacks. */
+#ifdef __cplusplus
+        m = static_cast<const struct ringscope_marks *>(dlsym(NULL, "ringscope_marks_v1"));
+#else
+        m = dlsym(NULL, "ringscope_marks_v1");
+#endif
         if (m == NULL || m->bytes < sizeof(*m))
             m = &none;
         __atomic_store_n(&found, m, __ATOMIC_RELEASE);
