@@ -16,6 +16,7 @@ struct waiting {
     struct waiting *next;    /* in the queue of those that are ready */
     int announced;           /* ranks */
     bool differs;            /* some rank said otherwise */
+    bool lost;               /* a rank left without it */
     struct {
         bool announced;
         struct rt_tensor tensor;
@@ -29,7 +30,8 @@ struct rt_coordinator {
     struct waiting *ready, **ready_end;
     bool *leaving; /* by rank */
     int leaving_count;
-    bool ended; /* the last order was given */
+    bool *joined; /* by rank */
+    bool ended;   /* the last order was given */
 };
 
 struct rt_coordinator *rt_coordinator_new(int size, uint64_t fusion_threshold)
@@ -41,8 +43,9 @@ struct rt_coordinator *rt_coordinator_new(int size, uint64_t fusion_threshold)
     c->fusion_threshold = fusion_threshold;
     c->ready_end = &c->ready;
     c->leaving = calloc((size_t)size, sizeof *c->leaving);
-    if (!c->leaving) {
-        free(c);
+    c->joined = calloc((size_t)size, sizeof *c->joined);
+    if (!c->leaving || !c->joined) {
+        rt_coordinator_free(c);
         return NULL;
     }
     return c;
@@ -58,6 +61,7 @@ void rt_coordinator_free(struct rt_coordinator *c)
         free(w);
     }
     free(c->leaving);
+    free(c->joined);
     free(c);
 }
 
@@ -78,7 +82,9 @@ static void make_ready(struct rt_coordinator *c, struct waiting *w)
 static bool same_tensor(const struct rt_tensor *a, const struct rt_tensor *b)
 {
     return a->kind == b->kind && a->type == b->type && a->op == b->op && a->root == b->root &&
-           a->count == b->count && a->prescale == b->prescale && a->postscale == b->postscale;
+           a->count == b->count && a->row_count == b->row_count && a->members == b->members &&
+           a->prescale == b->prescale && a->postscale == b->postscale &&
+           strcmp(a->shape, b->shape) == 0;
 }
 
 static bool lacks_a_leaving_rank(const struct rt_coordinator *c, const struct waiting *w)
@@ -89,17 +95,45 @@ static bool lacks_a_leaving_rank(const struct rt_coordinator *c, const struct wa
     return false;
 }
 
-struct leaver {
+/* Of every rank it is known that it has it, or that it has joined; to join all must say. */
+static bool is_complete(const struct rt_coordinator *c, const struct waiting *w)
+{
+    for (int r = 0; r < c->size && w->announced < c->size; r++)
+        if (!w->by_rank[r].announced &&
+            (!c->joined[r] || c->leaving[r] || w->tensor.kind == RT_JOIN))
+            return false;
+    return true;
+}
+
+static bool is_decided(struct rt_coordinator *c, struct waiting *w)
+{
+    w->lost = lacks_a_leaving_rank(c, w);
+    return w->lost || is_complete(c, w);
+}
+
+struct search {
     struct rt_coordinator *c;
     struct waiting *found;
 };
 
-static void find_without_leaver(const void *node, VISIT visit, void *data)
+static void find_decided(const void *node, VISIT visit, void *data)
 {
-    struct leaver *l = data;
+    struct search *s = data;
     struct waiting *w = *(struct waiting *const *)node;
-    if ((visit == postorder || visit == leaf) && !l->found && lacks_a_leaving_rank(l->c, w))
-        l->found = w;
+    if ((visit == postorder || visit == leaf) && !s->found && is_decided(s->c, w))
+        s->found = w;
+}
+
+/* After a rank has joined or left. */
+static void find_all_decided(struct rt_coordinator *c)
+{
+    struct search s = {c, NULL};
+    do { /* one a time: moving one changes the tree */
+        s.found = NULL;
+        twalk_r(c->names, find_decided, &s);
+        if (s.found)
+            make_ready(c, s.found);
+    } while (s.found);
 }
 
 static int announce_leaving(struct rt_coordinator *c, int rank)
@@ -108,13 +142,7 @@ static int announce_leaving(struct rt_coordinator *c, int rank)
         return -EPROTO;
     c->leaving[rank] = true;
     c->leaving_count++;
-    struct leaver l = {c, NULL};
-    do { /* one a time: moving one changes the tree */
-        l.found = NULL;
-        twalk_r(c->names, find_without_leaver, &l);
-        if (l.found)
-            make_ready(c, l.found);
-    } while (l.found);
+    find_all_decided(c);
     return 0;
 }
 
@@ -140,6 +168,10 @@ int rt_coordinator_announce(struct rt_coordinator *c, int rank, const struct rt_
 {
     if (tensor->kind == RT_SHUTDOWN)
         return announce_leaving(c, rank);
+    if (tensor->kind == RT_JOIN && !c->joined[rank]) {
+        c->joined[rank] = true;
+        find_all_decided(c);
+    }
     struct waiting *w = find_or_add(c, tensor);
     if (!w)
         return -ENOMEM;
@@ -149,8 +181,11 @@ int rt_coordinator_announce(struct rt_coordinator *c, int rank, const struct rt_
     w->by_rank[rank].tensor = *tensor;
     w->announced++;
     w->differs = w->differs || !same_tensor(&w->tensor, tensor);
-    if (w->announced == c->size || lacks_a_leaving_rank(c, w))
-        make_ready(c, w);
+    if (!is_decided(c, w))
+        return 0;
+    if (tensor->kind == RT_JOIN)
+        w->tensor.root = rank; /* the last */
+    make_ready(c, w);
     return 0;
 }
 
@@ -195,6 +230,18 @@ static void say_count(struct rt_bytes *text, const struct rt_tensor *t)
 {
     say(text, "%llu", (unsigned long long)t->count);
 }
+static void say_row(struct rt_bytes *text, const struct rt_tensor *t)
+{
+    say(text, "%llu", (unsigned long long)t->row_count);
+}
+static void say_members(struct rt_bytes *text, const struct rt_tensor *t)
+{
+    say(text, "%u", t->members);
+}
+static void say_shape(struct rt_bytes *text, const struct rt_tensor *t)
+{
+    say(text, "%s", *t->shape ? t->shape : "none");
+}
 static void say_op(struct rt_bytes *text, const struct rt_tensor *t)
 {
     say(text, "%s", rt_op_name(t->op));
@@ -209,8 +256,15 @@ static void say_scales(struct rt_bytes *text, const struct rt_tensor *t)
 }
 
 static const struct property properties[] = {
-    {"operation", say_kind}, {"type", say_type}, {"count", say_count},
-    {"reduction", say_op},   {"root", say_root}, {"pre- and postscale", say_scales},
+    {"operation", say_kind},
+    {"type", say_type},
+    {"count", say_count},
+    {"elements of a row", say_row},
+    {"tensors of the group", say_members},
+    {"counts of the group", say_shape},
+    {"reduction", say_op},
+    {"root", say_root},
+    {"pre- and postscale", say_scales},
 };
 
 static void say_by_rank(const struct rt_coordinator *c, const struct waiting *w,
@@ -218,13 +272,16 @@ static void say_by_rank(const struct rt_coordinator *c, const struct waiting *w,
 {
     struct rt_bytes first = {0}, values = {0};
     bool differs = false;
-    p->say(&first, &w->by_rank[0].tensor);
+    p->say(&first, &w->tensor);
     for (int r = 0; r < c->size; r++) {
         struct rt_bytes value = {0};
+        if (!w->by_rank[r].announced)
+            continue;
         p->say(&value, &w->by_rank[r].tensor);
         if (!value.failed && !first.failed) {
             differs = differs || strcmp((char *)value.data, (char *)first.data) != 0;
-            say(&values, "%srank %d %s", r == 0 ? "" : ", ", r, (char *)value.data);
+            say(&values, "%srank %d ", values.n == 0 ? "" : ", ", r);
+            say(&values, "%s", (char *)value.data);
         }
         free(value.data);
     }
@@ -255,23 +312,36 @@ static void say_left(const struct rt_coordinator *c, const struct waiting *w, st
 
 /* ---- orders ---- */
 
+static bool lacks_its_root(const struct rt_coordinator *c, const struct waiting *w)
+{
+    return w->tensor.kind == RT_BROADCAST && w->tensor.root >= 0 && w->tensor.root < c->size &&
+           !w->by_rank[w->tensor.root].announced;
+}
+
+static bool is_sound(const struct rt_coordinator *c, const struct waiting *w)
+{
+    return !w->differs && !w->lost && !lacks_its_root(c, w);
+}
+
 static int refuse(struct rt_coordinator *c, struct waiting *w, struct rt_order *ret)
 {
-    bool left = w->announced < c->size;
+    const bool some = w->announced < c->size;
     struct rt_bytes text = {0};
-    if (left)
+    if (w->lost)
         say_left(c, w, &text);
-    else
+    else if (w->differs)
         say_mismatch(c, w, &text);
+    else
+        say(&text, "tensor %s: its root, rank %d, has joined", w->tensor.name, w->tensor.root);
     ret->text = (char *)text.data;
-    ret->error = left ? -ESHUTDOWN : -EINVAL;
+    ret->error = w->lost ? -ESHUTDOWN : -EINVAL;
     ret->tensors = malloc(sizeof *ret->tensors);
-    ret->addressees = left ? malloc((size_t)w->announced * sizeof *ret->addressees) : NULL;
-    if (text.failed || !ret->tensors || (left && !ret->addressees))
+    ret->addressees = some ? malloc((size_t)w->announced * sizeof *ret->addressees) : NULL;
+    if (text.failed || !ret->tensors || (some && !ret->addressees))
         return -ENOMEM;
     ret->tensors[0] = w->tensor;
     ret->n = 1;
-    for (int r = 0; r < c->size && left; r++)
+    for (int r = 0; r < c->size && some; r++)
         if (w->by_rank[r].announced)
             ret->addressees[ret->addressee_count++] = r;
     return 0;
@@ -281,8 +351,7 @@ static int refuse(struct rt_coordinator *c, struct waiting *w, struct rt_order *
 static unsigned count_sound(const struct rt_coordinator *c)
 {
     unsigned n = 0;
-    for (const struct waiting *w = c->ready; w && !w->differs && w->announced == c->size;
-         w = w->next)
+    for (const struct waiting *w = c->ready; w && is_sound(c, w); w = w->next)
         n++;
     return n;
 }
@@ -290,6 +359,8 @@ static unsigned count_sound(const struct rt_coordinator *c)
 static void take(struct rt_coordinator *c, struct waiting **place)
 {
     struct waiting *w = *place;
+    for (int r = 0; r < c->size && w->tensor.kind == RT_JOIN; r++)
+        c->joined[r] = c->joined[r] && !w->by_rank[r].announced;
     *place = w->next;
     if (c->ready_end == &w->next)
         c->ready_end = place;
@@ -349,7 +420,7 @@ int rt_coordinator_next(struct rt_coordinator *c, struct rt_order *ret)
 {
     *ret = (struct rt_order){0};
     int error = 0;
-    if (c->ready && (c->ready->differs || c->ready->announced < c->size)) {
+    if (c->ready && !is_sound(c, c->ready)) {
         error = refuse(c, c->ready, ret);
         if (!error)
             take(c, &c->ready);

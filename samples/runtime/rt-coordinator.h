@@ -4,9 +4,11 @@
  *
  * Model: announcements go in, one per rank and tensor; a tensor that all ranks have announced comes
  * out in an order, in the sequence in which tensors became complete. Where ranks disagree about it
- * (kind, type, count, operation, scales, root) it comes out as an error that names what each rank
- * said. Once a rank has announced its shutdown, tensors that it hasn't announced fail; when all
- * have, an order of kind RT_SHUTDOWN is the last. No communication, no threads: the caller's.
+ * (kind, type, count, row, group, operation, scales, root) it comes out as an error that names what
+ * each rank said. A rank that has joined counts as ready for everything, but it is no root; the
+ * order to join comes when all have, and names the last as root. Once a rank has announced its
+ * shutdown, tensors that it hasn't announced fail; when all have, an order of kind RT_SHUTDOWN is
+ * the last. No communication, no threads: the caller's.
  */
 #ifndef RT_COORDINATOR_H
 #define RT_COORDINATOR_H

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rt-execute-parts.h"
 #include "rt-fusion.h"
 
 void rt_executor_release(struct rt_executor *e)
@@ -14,24 +15,22 @@ void rt_executor_release(struct rt_executor *e)
     e->buffer_bytes = 0;
 }
 
-/* The operations of one order, as the steps below need them. */
-struct batch {
-    struct rt_executor *e;
-    struct rt_operation **operations;
-    unsigned n;
-    const struct rt_tensor *like; /* type, operation and scales of all */
-};
-
-static void activity(const struct batch *b, const char *name)
+void rt_batch_activity(const struct rt_batch *b, const char *name)
 {
     for (unsigned i = 0; i < b->n; i++)
         rt_phase_activity(&b->operations[i]->phases, name);
 }
 
+static void activity(const struct rt_batch *b, const char *name)
+{
+    rt_batch_activity(b, name);
+}
+
 /* ---- allreduce of `count` elements: in may equal out ---- */
 
 /* Each rank of a host brings a part between hosts. `count` is a multiple of the ranks of a host. */
-static int by_parts(const struct batch *b, const void *in, char *out, uint64_t count, enum rt_op op)
+static int by_parts(const struct rt_batch *b, const void *in, char *out, uint64_t count,
+                    enum rt_op op)
 {
     struct rt_groups *g = b->e->groups;
     const enum rt_type type = b->like->type;
@@ -51,7 +50,7 @@ static int by_parts(const struct batch *b, const void *in, char *out, uint64_t c
 }
 
 /* Hosts have different numbers of ranks: the first of each brings everything between hosts. */
-static int by_leaders(const struct batch *b, const void *in, char *out, uint64_t count,
+static int by_leaders(const struct rt_batch *b, const void *in, char *out, uint64_t count,
                       enum rt_op op)
 {
     struct rt_groups *g = b->e->groups;
@@ -73,26 +72,23 @@ static int by_leaders(const struct batch *b, const void *in, char *out, uint64_t
     return error;
 }
 
-/* Every rank chooses alike: by what all know. */
-enum path { PATH_MPI, PATH_NCCL, PATH_PARTS, PATH_LEADERS };
-
-static enum path path_of(const struct batch *b)
+enum rt_path rt_batch_path(const struct rt_batch *b)
 {
     const struct rt_topology *t = &b->e->groups->topology;
     if (!b->e->hierarchical || t->host_count == t->size || !rt_inside_has(b->like->type))
-        return PATH_MPI;
+        return RT_PATH_MPI;
     if (t->host_count == 1)
-        return PATH_NCCL;
-    return t->even ? PATH_PARTS : PATH_LEADERS;
+        return RT_PATH_NCCL;
+    return t->even ? RT_PATH_PARTS : RT_PATH_LEADERS;
 }
 
 /* What a length must be a multiple of. */
-static uint64_t unit_of(const struct batch *b)
+static uint64_t unit_of(const struct rt_batch *b)
 {
-    return path_of(b) == PATH_PARTS ? (uint64_t)b->e->groups->topology.local_size : 1;
+    return rt_batch_path(b) == RT_PATH_PARTS ? (uint64_t)b->e->groups->topology.local_size : 1;
 }
 
-static int reduce(const struct batch *b, const void *in, char *out, uint64_t count)
+static int reduce(const struct rt_batch *b, const void *in, char *out, uint64_t count)
 {
     struct rt_groups *g = b->e->groups;
     const enum rt_type type = b->like->type;
@@ -100,19 +96,19 @@ static int reduce(const struct batch *b, const void *in, char *out, uint64_t cou
     const enum rt_op op = rt_partial_op(type, b->like->op);
     int error = 0;
     in = rt_average_begin(out, in, count, type, b->like->op, g->topology.size);
-    switch (path_of(b)) {
-    case PATH_MPI:
+    switch (rt_batch_path(b)) {
+    case RT_PATH_MPI:
         activity(b, "MPI_ALLREDUCE");
         error = b->e->allreduce(g->all, in, out, count, type, op);
         break;
-    case PATH_NCCL:
+    case RT_PATH_NCCL:
         activity(b, "NCCL_ALLREDUCE");
         error = rt_inside_allreduce(g->inside, in, out, count, type, op);
         break;
-    case PATH_PARTS:
+    case RT_PATH_PARTS:
         error = by_parts(b, in, out, count, op);
         break;
-    case PATH_LEADERS:
+    case RT_PATH_LEADERS:
         error = by_leaders(b, in, out, count, op);
         break;
     }
@@ -123,7 +119,7 @@ static int reduce(const struct batch *b, const void *in, char *out, uint64_t cou
 
 /* ---- in and out ---- */
 
-static int grow_buffer(struct rt_executor *e, uint64_t bytes)
+int rt_executor_grow_buffer(struct rt_executor *e, uint64_t bytes)
 {
     if (bytes <= e->buffer_bytes)
         return 0;
@@ -133,38 +129,59 @@ static int grow_buffer(struct rt_executor *e, uint64_t bytes)
     return e->buffer ? 0 : -ENOMEM;
 }
 
-static void copy_in(const struct batch *b, char *buffer, uint64_t bytes)
+/* Calls `copy` for each tensor, and each of a group, with where it lies from `at` on. Returns where
+ * they end. */
+static char *for_each_tensor(const struct rt_operation *o, char *at,
+                             void (*copy)(const struct rt_tensor *like, const struct rt_member *m,
+                                          char *at))
+{
+    const struct rt_member alone = {o->in, o->out, o->tensor.count};
+    const struct rt_member *members = o->members ? o->members : &alone;
+    struct rt_tensor like = o->tensor;
+    for (uint32_t i = 0; i < (o->members ? o->tensor.members : 1); i++) {
+        like.count = members[i].count;
+        copy(&like, &members[i], at);
+        at += rt_fusion_bytes(&like);
+    }
+    return at;
+}
+
+static void copy_one_in(const struct rt_tensor *like, const struct rt_member *m, char *at)
+{
+    uint64_t used = m->count * rt_type_bytes(like->type);
+    rt_scale(at, m->in, m->count, like->type, like->prescale);
+    memset(at + used, 0, rt_fusion_bytes(like) - used);
+}
+
+static void copy_one_out(const struct rt_tensor *like, const struct rt_member *m, char *at)
+{
+    rt_scale(m->out, at, m->count, like->type, like->postscale);
+}
+
+static void copy_in(const struct rt_batch *b, char *buffer, uint64_t bytes)
 {
     activity(b, "MEMCPY_IN_FUSION_BUFFER");
     char *at = buffer;
-    for (unsigned i = 0; i < b->n; i++) {
-        const struct rt_operation *o = b->operations[i];
-        uint64_t used = o->tensor.count * rt_type_bytes(o->tensor.type);
-        rt_scale(at, o->in, o->tensor.count, o->tensor.type, o->tensor.prescale);
-        memset(at + used, 0, rt_fusion_bytes(&o->tensor) - used);
-        at += rt_fusion_bytes(&o->tensor);
-    }
+    for (unsigned i = 0; i < b->n; i++)
+        at = for_each_tensor(b->operations[i], at, copy_one_in);
     memset(at, 0, (size_t)(buffer + bytes - at));
 }
 
-static void copy_out(const struct batch *b, const char *buffer)
+static void copy_out(const struct rt_batch *b, char *buffer)
 {
     activity(b, "MEMCPY_OUT_FUSION_BUFFER");
-    for (unsigned i = 0; i < b->n; i++) {
-        const struct rt_operation *o = b->operations[i];
-        rt_scale(o->out, buffer, o->tensor.count, o->tensor.type, o->tensor.postscale);
-        buffer += rt_fusion_bytes(&o->tensor);
-    }
+    for (unsigned i = 0; i < b->n; i++)
+        buffer = for_each_tensor(b->operations[i], buffer, copy_one_out);
 }
 
-static int allreduce_in_buffer(const struct batch *b)
+static int allreduce_in_buffer(const struct rt_batch *b)
 {
     struct rt_executor *e = b->e;
     uint64_t bytes = 0, unit = unit_of(b) * RT_FUSION_UNIT;
     for (unsigned i = 0; i < b->n; i++)
         bytes += rt_fusion_bytes(&b->operations[i]->tensor);
     bytes = (bytes + unit - 1) / unit * unit;
-    int error = grow_buffer(e, bytes);
+    int error = rt_executor_grow_buffer(e, bytes);
     if (error)
         return error;
     copy_in(b, e->buffer, bytes);
@@ -174,7 +191,7 @@ static int allreduce_in_buffer(const struct batch *b)
     return error;
 }
 
-static int allreduce_alone(const struct batch *b)
+static int allreduce_alone(const struct rt_batch *b)
 {
     const struct rt_operation *o = b->operations[0];
     const struct rt_tensor *t = b->like;
@@ -189,19 +206,19 @@ static int allreduce_alone(const struct batch *b)
     return error;
 }
 
-static int allreduce(const struct batch *b)
+static int allreduce(const struct rt_batch *b)
 {
     if (b->n == 1 && b->like->count == 0)
         return 0;
-    bool alone = b->n == 1 && b->like->count % unit_of(b) == 0;
+    bool alone = b->n == 1 && b->like->members == 0 && b->like->count % unit_of(b) == 0;
     return alone ? allreduce_alone(b) : allreduce_in_buffer(b);
 }
 
-static int broadcast(const struct batch *b)
+static int broadcast(const struct rt_batch *b)
 {
     struct rt_groups *g = b->e->groups;
     void *data = b->operations[0]->out;
-    if (path_of(b) == PATH_NCCL) {
+    if (rt_batch_path(b) == RT_PATH_NCCL) {
         activity(b, "NCCL_BCAST");
         return rt_inside_broadcast(g->inside, data, b->like->count, b->like->type, b->like->root);
     }
@@ -211,15 +228,25 @@ static int broadcast(const struct batch *b)
 
 int rt_execute(struct rt_executor *e, struct rt_operation **operations, unsigned n)
 {
-    const struct batch b = {e, operations, n, &operations[0]->tensor};
+    const struct rt_batch b = {e, operations, n, &operations[0]->tensor};
     switch (b.like->kind) {
     case RT_ALLREDUCE:
         return allreduce(&b);
     case RT_BROADCAST:
         return broadcast(&b);
+    case RT_ALLGATHER:
+        return rt_execute_allgather(&b);
+    case RT_REDUCESCATTER:
+        return rt_execute_reducescatter(&b);
+    case RT_ALLTOALL:
+        return rt_execute_alltoall(&b);
     case RT_BARRIER:
         activity(&b, NULL);
         return rt_barrier(e->groups->all);
+    case RT_JOIN:
+        rt_batch_activity(&b, NULL);
+        *(int *)operations[0]->out = operations[0]->tensor.root;
+        return 0;
     default:
         return -EPROTO;
     }

@@ -25,4 +25,24 @@ void rt_executor_release(struct rt_executor *e);
 /* The `n` operations of one order. 0 or a negative errno: then the runtime can only end. */
 int rt_execute(struct rt_executor *e, struct rt_operation **operations, unsigned n);
 
+/* ---- for the files that carry out one kind ---- */
+
+/* The operations of one order. */
+struct rt_batch {
+    struct rt_executor *e;
+    struct rt_operation **operations;
+    unsigned n;
+    const struct rt_tensor *like; /* type, operation and scales of all */
+};
+
+/* What all of them now do, as a profiler shows it; NULL: nothing. */
+void rt_batch_activity(const struct rt_batch *b, const char *name);
+
+/* Every rank chooses alike: by what all know. */
+enum rt_path { RT_PATH_MPI, RT_PATH_NCCL, RT_PATH_PARTS, RT_PATH_LEADERS };
+enum rt_path rt_batch_path(const struct rt_batch *b);
+
+/* At least so many bytes in e->buffer: a multiple of RT_FUSION_UNIT; what it held is lost. */
+int rt_executor_grow_buffer(struct rt_executor *e, uint64_t bytes);
+
 #endif

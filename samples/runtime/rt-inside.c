@@ -139,6 +139,32 @@ int rt_inside_allgather(struct rt_inside *inside, const void *in, void *out, uin
                   ncclAllGather(in, out, part_count, type_of(type), inside->comm, inside->stream));
 }
 
+static ncclResult_t post_all(struct rt_inside *inside, const char *in, const uint64_t *send_counts,
+                             char *out, const uint64_t *recv_counts, int size, enum rt_type type)
+{
+    ncclResult_t result = ncclSuccess;
+    for (int r = 0; r < size && result == ncclSuccess; r++) {
+        if (send_counts[r] > 0)
+            result = ncclSend(in, send_counts[r], type_of(type), r, inside->comm, inside->stream);
+        if (recv_counts[r] > 0 && result == ncclSuccess)
+            result = ncclRecv(out, recv_counts[r], type_of(type), r, inside->comm, inside->stream);
+        in += send_counts[r] * rt_type_bytes(type);
+        out += recv_counts[r] * rt_type_bytes(type);
+    }
+    return result;
+}
+
+int rt_inside_alltoall(struct rt_inside *inside, const void *in, const uint64_t *send_counts,
+                       void *out, const uint64_t *recv_counts, int size, enum rt_type type)
+{
+    int error = check("ncclGroupStart", ncclGroupStart());
+    if (error)
+        return error;
+    ncclResult_t posted = post_all(inside, in, send_counts, out, recv_counts, size, type);
+    ncclResult_t ended = ncclGroupEnd();
+    return finish(inside, "ncclSend and ncclRecv", posted != ncclSuccess ? posted : ended);
+}
+
 int rt_inside_allreduce(struct rt_inside *inside, const void *in, void *out, uint64_t count,
                         enum rt_type type, enum rt_op op)
 {

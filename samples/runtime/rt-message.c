@@ -10,7 +10,8 @@
 
 const char *rt_kind_name(enum rt_kind kind)
 {
-    static const char *const names[] = {"ALLREDUCE", "BROADCAST", "BARRIER", "SHUTDOWN"};
+    static const char *const names[] = {"ALLREDUCE", "BROADCAST",     "BARRIER",  "SHUTDOWN",
+                                        "ALLGATHER", "REDUCESCATTER", "ALLTOALL", "JOIN"};
     return kind < RT_KIND_COUNT ? names[kind] : "?";
 }
 
@@ -67,6 +68,7 @@ void rt_put_tensor(struct rt_bytes *to, const struct rt_tensor *tensor)
 {
     put(to, tensor, offsetof(struct rt_tensor, name));
     put_text(to, tensor->name);
+    put_text(to, tensor->shape);
 }
 
 void rt_put_order(struct rt_bytes *to, const struct rt_order *order)
@@ -91,12 +93,19 @@ static int get(struct rt_reader *from, void *ret, size_t n)
     return 0;
 }
 
-int rt_get_tensor(struct rt_reader *from, struct rt_tensor *ret)
+/* A text of at most `max` bytes into zeroed storage. */
+static int get_short_text(struct rt_reader *from, char *ret, uint32_t max)
 {
     uint32_t n;
+    return get(from, &n, sizeof n) || n > max || get(from, ret, n) ? -EPROTO : 0;
+}
+
+int rt_get_tensor(struct rt_reader *from, struct rt_tensor *ret)
+{
     memset(ret, 0, sizeof *ret);
-    if (get(from, ret, offsetof(struct rt_tensor, name)) || get(from, &n, sizeof n) ||
-        n > RT_NAME_MAX || get(from, ret->name, n))
+    if (get(from, ret, offsetof(struct rt_tensor, name)) ||
+        get_short_text(from, ret->name, RT_NAME_MAX) ||
+        get_short_text(from, ret->shape, RT_SHAPE_MAX))
         return -EPROTO;
     return ret->kind < RT_KIND_COUNT && ret->type < RT_TYPE_COUNT && ret->op < RT_OP_COUNT
                ? 0

@@ -14,7 +14,19 @@
 
 #include "rt.h"
 
-enum rt_kind { RT_ALLREDUCE, RT_BROADCAST, RT_BARRIER, RT_SHUTDOWN, RT_KIND_COUNT };
+enum rt_kind {
+    RT_ALLREDUCE,
+    RT_BROADCAST,
+    RT_BARRIER,
+    RT_SHUTDOWN,
+    RT_ALLGATHER,
+    RT_REDUCESCATTER,
+    RT_ALLTOALL,
+    RT_JOIN,
+    RT_KIND_COUNT
+};
+
+#define RT_SHAPE_MAX 255 /* bytes of a shape's text */
 
 const char *rt_kind_name(enum rt_kind kind); /* "ALLREDUCE": Horovod's word */
 const char *rt_type_name(enum rt_type type); /* "float32" */
@@ -23,10 +35,14 @@ const char *rt_op_name(enum rt_op op);       /* "sum" */
 /* What all ranks must say alike of a tensor. */
 struct rt_tensor {
     uint8_t kind, type, op; /* enum rt_kind, rt_type, rt_op */
-    int32_t root;           /* broadcast; else 0 */
-    uint64_t count;
+    int32_t root;           /* broadcast; of an order to join: the last to do so; else 0 */
+    uint32_t members;       /* a group's tensors; else 0 */
+    uint64_t count;         /* elements; reducescatter: rows; a group: as it lies in the buffer;
+                               0 where ranks may differ */
+    uint64_t row_count;     /* elements of a row; 0: no rows */
     double prescale, postscale;
     char name[RT_NAME_MAX + 1];
+    char shape[RT_SHAPE_MAX + 1]; /* a group's counts, for comparison; else "" */
 };
 
 /* Own storage; release with rt_order_clear. */

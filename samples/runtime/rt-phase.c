@@ -19,7 +19,9 @@ void rt_phases_release(void)
 void rt_phase_negotiate(struct rt_phases *p, const struct rt_tensor *tensor)
 {
     static const char *const names[] = {"NEGOTIATE_ALLREDUCE", "NEGOTIATE_BROADCAST",
-                                        "NEGOTIATE_BARRIER", "NEGOTIATE_SHUTDOWN"};
+                                        "NEGOTIATE_BARRIER",   "NEGOTIATE_SHUTDOWN",
+                                        "NEGOTIATE_ALLGATHER", "NEGOTIATE_REDUCESCATTER",
+                                        "NEGOTIATE_ALLTOALL",  "NEGOTIATE_JOIN"};
     if (!domain)
         return;
     p->category = rt_nvtx_category(domain, tensor->name);

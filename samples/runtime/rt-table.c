@@ -18,6 +18,7 @@ struct rt_table {
     struct rt_operation *first, **end; /* in the order they were added */
     struct slot *slots;                /* by handle */
     int slot_count;
+    bool joining; /* an operation of kind RT_JOIN is not done */
     bool closed;
 };
 
@@ -39,7 +40,7 @@ void rt_table_free(struct rt_table *t)
         return;
     for (struct rt_operation *o = t->first, *next; o; o = next) {
         next = o->next;
-        free(o);
+        rt_operation_free(o);
     }
     for (int i = 0; i < t->slot_count; i++)
         free(t->slots[i].text);
@@ -82,12 +83,15 @@ static int add(struct rt_table *t, struct rt_operation *operation)
         return -ESHUTDOWN;
     if (find(t, operation->tensor.name))
         return -EEXIST;
+    if (t->joining && operation->tensor.kind != RT_SHUTDOWN)
+        return -EBUSY;
     int handle = take_slot(t);
     if (handle < 0)
         return handle;
     operation->handle = handle;
     operation->announced = false;
     operation->next = NULL;
+    t->joining = t->joining || operation->tensor.kind == RT_JOIN;
     *t->end = operation;
     t->end = &operation->next;
     pthread_cond_signal(&t->work);
@@ -169,11 +173,12 @@ static void finish(struct rt_table *t, struct rt_operation *operation, int resul
     if (t->end == &operation->next)
         t->end = place;
     rt_phase_done(&operation->phases);
+    t->joining = t->joining && operation->tensor.kind != RT_JOIN;
     struct slot *slot = &t->slots[operation->handle];
     slot->state = SLOT_DONE;
     slot->result = result;
     slot->text = text ? strdup(text) : NULL;
-    free(operation);
+    rt_operation_free(operation);
 }
 
 void rt_table_finish(struct rt_table *t, struct rt_operation *operation, int result,

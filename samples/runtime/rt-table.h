@@ -12,18 +12,7 @@
 
 #include <stdbool.h>
 
-#include "rt-message.h"
-#include "rt-phase.h"
-
-struct rt_operation {
-    struct rt_tensor tensor;
-    const void *in;
-    void *out;
-    struct rt_phases phases;
-    int handle;
-    bool announced;
-    struct rt_operation *next;
-};
+#include "rt-operation.h"
 
 struct rt_table;
 
@@ -31,8 +20,9 @@ struct rt_table *rt_table_new(void); /* NULL: no memory */
 /* Nobody may use it any more. */
 void rt_table_free(struct rt_table *t);
 
-/* Takes `operation` (from malloc) and returns its handle; else -EEXIST: one of that name is not
- * done, -ESHUTDOWN: closed, -ENOMEM, and the operation stays the caller's. */
+/* Takes `operation` and returns its handle; else -EEXIST: one of that name is not done, -EBUSY: one
+ * of kind RT_JOIN is not done (of kind RT_SHUTDOWN nevertheless), -ESHUTDOWN: closed, -ENOMEM, and
+ * the operation stays the caller's. */
 int rt_table_add(struct rt_table *t, struct rt_operation *operation);
 /* 1 done, 0 not, -EINVAL. */
 int rt_table_poll(struct rt_table *t, int handle);

@@ -45,13 +45,37 @@ struct job {
     struct rt_operation **operations;
 };
 
+/* The last rank to join is in the order alone. */
+static struct rt_operation *find_or_stand_in(struct rt_worker *w, const struct rt_tensor *tensor)
+{
+    struct rt_operation *o = rt_table_find(w->table, tensor->name);
+    if (!o && rt_table_find(w->table, RT_JOIN_NAME)) {
+        o = rt_operation_stand_in(tensor, w->groups.topology.size);
+        if (o)
+            rt_phase_negotiate(&o->phases, &o->tensor);
+    }
+    if (o && tensor->kind == RT_JOIN)
+        o->tensor.root = tensor->root;
+    return o;
+}
+
+static void finish(struct rt_worker *w, struct rt_operation *o, const struct rt_order *order)
+{
+    if (o->stand_in) {
+        rt_phase_done(&o->phases);
+        rt_operation_free(o);
+    } else {
+        rt_table_finish(w->table, o, order->error, order->text);
+    }
+}
+
 static int begin_job(struct rt_worker *w, struct job *job)
 {
     job->operations = calloc(job->order.n + 1, sizeof *job->operations);
     if (!job->operations)
         return -ENOMEM;
     for (uint32_t i = 0; i < job->order.n; i++) {
-        struct rt_operation *o = rt_table_find(w->table, job->order.tensors[i].name);
+        struct rt_operation *o = find_or_stand_in(w, &job->order.tensors[i]);
         if (!o)
             return -EPROTO;
         job->operations[i] = o;
@@ -69,8 +93,10 @@ static int do_job(struct rt_worker *w, struct job *job)
         error = rt_execute(&w->executor, job->operations, job->order.n);
     if (error || w->ended)
         return error; /* the table is closed, then */
-    for (uint32_t i = 0; i < job->order.n; i++)
-        rt_table_finish(w->table, job->operations[i], job->order.error, job->order.text);
+    for (uint32_t i = 0; i < job->order.n; i++) {
+        finish(w, job->operations[i], &job->order);
+        job->operations[i] = NULL;
+    }
     return 0;
 }
 
@@ -88,6 +114,9 @@ static int carry_out(struct rt_worker *w, struct job *jobs, unsigned n)
 static void free_jobs(struct job *jobs, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
+        for (uint32_t k = 0; jobs[i].operations && k < jobs[i].order.n; k++)
+            if (jobs[i].operations[k] && jobs[i].operations[k]->stand_in)
+                rt_operation_free(jobs[i].operations[k]);
         rt_order_clear(&jobs[i].order);
         free(jobs[i].operations);
     }

@@ -8,6 +8,9 @@
  * moves by NCCL, between hosts by MPI: reduce-scatter inside, a ring between, allgather inside.
  * A host is RT_HOST, else the host's name. Results are the same bits on every rank.
  *
+ * A rank that has run out of data joins: until all have, it takes part in what the others do with
+ * zeros, and no rows. The divisor of an average stays the number of all ranks.
+ *
  * Types: those of rt-types.h; arithmetic as rt-coll.h says it. A tensor of int16, uint16 or bool,
  * which NCCL has not, goes by MPI alone. Scales multiply in double and round once; an integer is
  * cut toward zero and stays within its type; a bool keeps its truth unless the scale is 0.
@@ -19,8 +22,8 @@
  * own thread alone, which initialises it, unless the program did so with MPI_THREAD_MULTIPLE.
  *
  * Errors: 0 (or a handle >= 0), else a negative errno, and rt_error() says what was wrong:
- * -EINVAL ranks disagree about a tensor or a setting is wrong, -EEXIST the name is in use,
- * -ESHUTDOWN not running, or a rank left, -EIO the transport failed.
+ * -EINVAL ranks disagree about a tensor or a setting is wrong, -EEXIST the name is in use, -EBUSY
+ * this rank has joined, -ESHUTDOWN not running, or a rank left, -EIO the transport failed.
  *
  * Environment: RT_FUSION_THRESHOLD, bytes that go as one (128 MiB; 0: no fusion) · RT_CYCLE_TIME,
  * ms between two looks for ready tensors (1) · RT_HIERARCHICAL_ALLREDUCE, 0: one ring of MPI over
@@ -52,7 +55,46 @@ int rt_cross_size(void);
 /* out = postscale * op over ranks (prescale * in). Returns a handle. */
 int rt_allreduce_async(const char *name, const void *in, void *out, uint64_t count,
                        enum rt_type type, enum rt_op op, double prescale, double postscale);
-/* root's `data` to all. Returns a handle. */
+struct rt_group_member {
+    const void *in;
+    void *out;
+    uint64_t count;
+};
+/* As above, of `n` tensors of one type, under the group's name: all are done, or none. Returns one
+ * handle. */
+int rt_grouped_allreduce_async(const char *name, const struct rt_group_member *members, unsigned n,
+                               enum rt_type type, enum rt_op op, double prescale, double postscale);
+/* Of `rows` rows of `row_count` elements, reduced over ranks, `out` gets those of this rank: the
+ * ranks' rows are consecutive and differ by at most one, the more first (rt_rows_of). out =
+ * postscale * op over ranks (prescale * in). Returns a handle. */
+int rt_reducescatter_async(const char *name, const void *in, void *out, uint64_t rows,
+                           uint64_t row_count, enum rt_type type, enum rt_op op, double prescale,
+                           double postscale);
+/* How many of `rows` rows rt_reducescatter_async gives `rank`. */
+uint64_t rt_rows_of(uint64_t rows, int rank);
+
+/* What came from the ranks, by rank, one after the other. */
+struct rt_parts {
+    void *data;
+    uint64_t *rows; /* from each rank */
+    uint64_t total; /* rows */
+};
+/* NULL-safe in its members; what is cleared is empty. */
+void rt_parts_clear(struct rt_parts *parts);
+
+/* All ranks' rows, of which each may have another number, to all. A row has `row_count` elements.
+ * *ret is written when the operation is done without error, and is the caller's to clear. Returns a
+ * handle. */
+int rt_allgather_async(const char *name, const void *in, uint64_t rows, uint64_t row_count,
+                       enum rt_type type, struct rt_parts *ret);
+/* splits[r] of this rank's rows go to rank r, in this order (rt_size() splits); else as above. */
+int rt_alltoall_async(const char *name, const void *in, const uint64_t *splits, uint64_t row_count,
+                      enum rt_type type, struct rt_parts *ret);
+
+/* Done when every rank has called it; until then this rank may hand over nothing else. What it
+ * handed over before is still done. *ret_last is the rank that came last. Returns a handle. */
+int rt_join_async(int *ret_last);
+/* root's `data` to all; fails where root has joined. Returns a handle. */
 int rt_broadcast_async(const char *name, void *data, uint64_t count, enum rt_type type, int root);
 /* Done when every rank has called it. Returns a handle. One at a time. */
 int rt_barrier_async(void);

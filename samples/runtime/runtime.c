@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rt-fusion.h"
 #include "rt-worker.h"
 
 #define RESERVED "rt." /* names of the runtime's own operations begin so */
@@ -55,17 +56,6 @@ int rt_init(void)
     return fail(error, "rt_init: %s", message);
 }
 
-static struct rt_operation *make(enum rt_kind kind, const char *name)
-{
-    struct rt_operation *o = calloc(1, sizeof *o);
-    if (!o)
-        return NULL;
-    o->tensor.kind = kind;
-    o->tensor.prescale = o->tensor.postscale = 1;
-    snprintf(o->tensor.name, sizeof o->tensor.name, "%s", name);
-    return o;
-}
-
 /* Takes the operation, which may be NULL. */
 static int hand_over(struct rt_operation *o)
 {
@@ -80,7 +70,9 @@ static int hand_over(struct rt_operation *o)
          o->tensor.name);
     if (handle == -ESHUTDOWN)
         fail(handle, "tensor %s: the runtime has ended", o->tensor.name);
-    free(o);
+    if (handle == -EBUSY)
+        fail(handle, "tensor %s: this rank has joined, and not all others have", o->tensor.name);
+    rt_operation_free(o);
     return handle;
 }
 
@@ -88,7 +80,7 @@ int rt_shutdown(void)
 {
     if (!self.worker)
         return fail(-ESHUTDOWN, "rt_shutdown: not running");
-    int handle = hand_over(make(RT_SHUTDOWN, RESERVED "shutdown"));
+    int handle = hand_over(rt_operation_new(RT_SHUTDOWN, RESERVED "shutdown"));
     int error = handle < 0 ? handle : rt_wait(handle);
     if (handle == -ENOMEM)
         return error; /* the others don't know: still running */
@@ -138,24 +130,194 @@ static int check(const char *name, uint64_t count, enum rt_type type)
     return 0;
 }
 
+static int check_reduction(const char *name, enum rt_op op)
+{
+    return (unsigned)op < RT_OP_COUNT
+               ? 0
+               : fail(-EINVAL, "tensor %s: unknown reduction %d", name, (int)op);
+}
+
+static int check_rows(const char *name, uint64_t rows, uint64_t row_count)
+{
+    if (row_count == 0)
+        return fail(-EINVAL, "tensor %s: rows of no elements", name);
+    if (rows > UINT64_MAX / 64 / row_count)
+        return fail(-EINVAL, "tensor %s: %llu rows of %llu elements", name,
+                    (unsigned long long)rows, (unsigned long long)row_count);
+    return 0;
+}
+
+static struct rt_operation *new_reduction(enum rt_kind kind, const char *name, enum rt_type type,
+                                          enum rt_op op, double prescale, double postscale)
+{
+    struct rt_operation *o = rt_operation_new(kind, name);
+    if (o) {
+        o->tensor.type = (uint8_t)type;
+        o->tensor.op = (uint8_t)op;
+        o->tensor.prescale = prescale;
+        o->tensor.postscale = postscale;
+    }
+    return o;
+}
+
 int rt_allreduce_async(const char *name, const void *in, void *out, uint64_t count,
                        enum rt_type type, enum rt_op op, double prescale, double postscale)
 {
     int error = check(name, count, type);
+    if (!error)
+        error = check_reduction(name, op);
     if (error)
         return error;
-    if ((unsigned)op >= RT_OP_COUNT)
-        return fail(-EINVAL, "tensor %s: unknown reduction %d", name, (int)op);
-    struct rt_operation *o = make(RT_ALLREDUCE, name);
+    struct rt_operation *o = new_reduction(RT_ALLREDUCE, name, type, op, prescale, postscale);
     if (o) {
-        o->tensor.type = (uint8_t)type;
-        o->tensor.op = (uint8_t)op;
         o->tensor.count = count;
-        o->tensor.prescale = prescale;
-        o->tensor.postscale = postscale;
         o->in = in;
         o->out = out;
     }
+    return hand_over(o);
+}
+
+/* All counts, so that ranks' can be compared; of many, the first and a number made of all. */
+static void describe_group(struct rt_tensor *tensor, const struct rt_member *members, unsigned n)
+{
+    enum { TAIL = 32 };
+    uint64_t hash = 14695981039346656037u; /* FNV-1a's */
+    size_t used = 0;
+    bool whole = true;
+    for (unsigned i = 0; i < n; i++) {
+        char text[24];
+        int length = snprintf(text, sizeof text, "%s%llu", i ? "+" : "",
+                              (unsigned long long)members[i].count);
+        hash = (hash ^ members[i].count) * 1099511628211u;
+        whole = whole && used + (size_t)length < sizeof tensor->shape - TAIL;
+        if (whole)
+            memcpy(tensor->shape + used, text, (size_t)length + 1);
+        used += whole ? (size_t)length : 0;
+    }
+    if (!whole)
+        snprintf(tensor->shape + used, TAIL, "... (%016llx)", (unsigned long long)hash);
+}
+
+static int fill_group(struct rt_operation *o, const struct rt_group_member *members, unsigned n)
+{
+    uint64_t bytes = 0;
+    o->members = malloc(n * sizeof *o->members);
+    if (!o->members)
+        return fail(-ENOMEM, "no memory");
+    for (unsigned i = 0; i < n; i++) {
+        int error = check(o->tensor.name, members[i].count, o->tensor.type);
+        if (error)
+            return error;
+        o->members[i] = (struct rt_member){members[i].in, members[i].out, members[i].count};
+        o->tensor.count = members[i].count;
+        bytes += rt_fusion_bytes(&o->tensor);
+    }
+    o->tensor.members = n;
+    o->tensor.count = bytes / rt_type_bytes(o->tensor.type);
+    describe_group(&o->tensor, o->members, n);
+    return 0;
+}
+
+int rt_grouped_allreduce_async(const char *name, const struct rt_group_member *members, unsigned n,
+                               enum rt_type type, enum rt_op op, double prescale, double postscale)
+{
+    int error = check(name, 0, type);
+    if (!error)
+        error = check_reduction(name, op);
+    if (!error && n == 0)
+        error = fail(-EINVAL, "group %s: no tensors", name);
+    if (error)
+        return error;
+    struct rt_operation *o = new_reduction(RT_ALLREDUCE, name, type, op, prescale, postscale);
+    error = o ? fill_group(o, members, n) : 0;
+    if (error) {
+        rt_operation_free(o);
+        return error;
+    }
+    return hand_over(o);
+}
+
+int rt_reducescatter_async(const char *name, const void *in, void *out, uint64_t rows,
+                           uint64_t row_count, enum rt_type type, enum rt_op op, double prescale,
+                           double postscale)
+{
+    int error = check(name, rows, type);
+    if (!error)
+        error = check_reduction(name, op);
+    if (!error)
+        error = check_rows(name, rows, row_count);
+    if (error)
+        return error;
+    struct rt_operation *o = new_reduction(RT_REDUCESCATTER, name, type, op, prescale, postscale);
+    if (o) {
+        o->tensor.count = rows;
+        o->tensor.row_count = row_count;
+        o->in = in;
+        o->out = out;
+    }
+    return hand_over(o);
+}
+
+uint64_t rt_rows_of(uint64_t rows, int rank)
+{
+    return self.worker ? rt_part_count(rows, self.topology.size, rank) : 0;
+}
+
+static struct rt_operation *new_gathering(enum rt_kind kind, const char *name, const void *in,
+                                          uint64_t row_count, enum rt_type type,
+                                          struct rt_parts *ret)
+{
+    struct rt_operation *o = rt_operation_new(kind, name);
+    if (o) {
+        o->tensor.type = (uint8_t)type;
+        o->tensor.row_count = row_count;
+        o->in = in;
+        o->parts = ret;
+    }
+    return o;
+}
+
+int rt_allgather_async(const char *name, const void *in, uint64_t rows, uint64_t row_count,
+                       enum rt_type type, struct rt_parts *ret)
+{
+    int error = check(name, rows, type);
+    if (!error)
+        error = check_rows(name, rows, row_count);
+    if (error)
+        return error;
+    struct rt_operation *o = new_gathering(RT_ALLGATHER, name, in, row_count, type, ret);
+    if (o)
+        o->rows = rows;
+    return hand_over(o);
+}
+
+int rt_alltoall_async(const char *name, const void *in, const uint64_t *splits, uint64_t row_count,
+                      enum rt_type type, struct rt_parts *ret)
+{
+    int error = check(name, 0, type);
+    for (int r = 0; !error && r < self.topology.size; r++)
+        error = check_rows(name, splits[r], row_count);
+    if (error)
+        return error;
+    const size_t bytes = (size_t)self.topology.size * sizeof *splits;
+    struct rt_operation *o = new_gathering(RT_ALLTOALL, name, in, row_count, type, ret);
+    if (o)
+        o->splits = malloc(bytes);
+    if (!o || !o->splits) {
+        rt_operation_free(o);
+        return fail(-ENOMEM, "no memory");
+    }
+    memcpy(o->splits, splits, bytes);
+    return hand_over(o);
+}
+
+int rt_join_async(int *ret_last)
+{
+    if (!self.worker)
+        return fail(-ESHUTDOWN, "join: the runtime is not running");
+    struct rt_operation *o = rt_operation_new(RT_JOIN, RT_JOIN_NAME);
+    if (o)
+        o->out = ret_last;
     return hand_over(o);
 }
 
@@ -166,7 +328,7 @@ int rt_broadcast_async(const char *name, void *data, uint64_t count, enum rt_typ
         return error;
     if (root < 0 || root >= self.topology.size)
         return fail(-EINVAL, "tensor %s: root %d, of %d ranks", name, root, self.topology.size);
-    struct rt_operation *o = make(RT_BROADCAST, name);
+    struct rt_operation *o = rt_operation_new(RT_BROADCAST, name);
     if (o) {
         o->tensor.type = (uint8_t)type;
         o->tensor.count = count;
@@ -180,7 +342,7 @@ int rt_barrier_async(void)
 {
     if (!self.worker)
         return fail(-ESHUTDOWN, "barrier: the runtime is not running");
-    return hand_over(make(RT_BARRIER, RESERVED "barrier"));
+    return hand_over(rt_operation_new(RT_BARRIER, RESERVED "barrier"));
 }
 
 int rt_poll(int handle)

@@ -210,6 +210,61 @@ static void next_after_a_rank_left_fails_for_those_that_wait(void **state)
     rt_coordinator_free(c);
 }
 
+static void join(struct rt_coordinator *c, int rank)
+{
+    struct rt_tensor t = {.kind = RT_JOIN, .name = "rt.join"};
+    assert_int_equal(rt_coordinator_announce(c, rank, &t), 0);
+}
+
+static void next_does_without_ranks_that_joined_until_all_have(void **state)
+{
+    struct rt_coordinator *c = rt_coordinator_new(3, 0);
+    struct rt_order order;
+    announce(c, 0, "a", 8);
+    announce(c, 2, "a", 8);
+    expect_order(c, "");
+    join(c, 1);
+    expect_order(c, "a");
+    announce(c, 2, "b", 8);
+    join(c, 0);
+    expect_order(c, "b");
+    join(c, 2);
+    assert_int_equal(rt_coordinator_next(c, &order), 1);
+    assert_int_equal(order.tensors[0].kind, RT_JOIN);
+    assert_int_equal(order.tensors[0].root, 2); /* the last */
+    assert_int_equal(order.error, 0);
+    rt_order_clear(&order);
+    announce(c, 2, "c", 8); /* nobody is joined any more */
+    expect_order(c, "");
+    announce(c, 0, "c", 8);
+    announce(c, 1, "c", 8);
+    expect_order(c, "c");
+    rt_coordinator_free(c);
+}
+
+static void next_tells_a_refusal_to_those_that_have_not_joined(void **state)
+{
+    struct rt_coordinator *c = rt_coordinator_new(3, 0);
+    struct rt_order order;
+    join(c, 0);
+    announce(c, 1, "a", 8);
+    announce(c, 2, "a", 9);
+    assert_int_equal(rt_coordinator_next(c, &order), 1);
+    assert_int_equal(order.error, -EINVAL);
+    assert_string_equal(order.text, "ranks disagree about tensor a; count: rank 1 8, rank 2 9");
+    assert_int_equal(order.addressee_count, 2);
+    assert_int_equal(order.addressees[0], 1);
+    assert_int_equal(order.addressees[1], 2);
+    rt_order_clear(&order);
+    leave(c, 1); /* so not all will join */
+    assert_int_equal(rt_coordinator_next(c, &order), 1);
+    assert_int_equal(order.error, -ESHUTDOWN);
+    assert_int_equal(order.addressee_count, 1);
+    assert_int_equal(order.addressees[0], 0);
+    rt_order_clear(&order);
+    rt_coordinator_free(c);
+}
+
 static void free_with_tensors_waiting_frees_them(void **state)
 {
     struct rt_coordinator *c = rt_coordinator_new(2, 0);
@@ -230,6 +285,8 @@ int main(void)
         cmocka_unit_test(next_refuses_every_difference),
         cmocka_unit_test(next_names_every_rank_of_many),
         cmocka_unit_test(next_after_a_rank_left_fails_for_those_that_wait),
+        cmocka_unit_test(next_does_without_ranks_that_joined_until_all_have),
+        cmocka_unit_test(next_tells_a_refusal_to_those_that_have_not_joined),
         cmocka_unit_test(free_with_tensors_waiting_frees_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,10 @@ static const struct rt_tensor weight = {.kind = RT_ALLREDUCE,
                                         .count = (uint64_t)5 << 33,
                                         .prescale = 0.25,
                                         .postscale = -3,
-                                        .name = "layer1.weight"};
+                                        .name = "layer1.weight",
+                                        .members = 2,
+                                        .row_count = 7,
+                                        .shape = "3+4"};
 static const struct rt_tensor bias = {.kind = RT_BROADCAST, .root = 3, .count = 1, .name = "b"};
 
 static void assert_same(const struct rt_tensor *a, const struct rt_tensor *b)
@@ -30,6 +33,9 @@ static void assert_same(const struct rt_tensor *a, const struct rt_tensor *b)
     assert_int_equal(a->count, b->count);
     assert_true(a->prescale == b->prescale && a->postscale == b->postscale);
     assert_string_equal(a->name, b->name);
+    assert_int_equal(a->members, b->members);
+    assert_int_equal(a->row_count, b->row_count);
+    assert_string_equal(a->shape, b->shape);
 }
 
 static void tensors_come_back_as_they_were(void **state)

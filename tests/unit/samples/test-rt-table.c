@@ -37,6 +37,24 @@ static void add_of_a_name_in_use_is_refused_until_it_is_done(void **state)
     rt_table_free(t);
 }
 
+static void add_after_a_join_is_refused_until_it_is_done(void **state)
+{
+    struct rt_table *t = rt_table_new();
+    struct rt_operation *join = operation(RT_JOIN_NAME), *other = operation("a");
+    struct rt_operation *end = operation("rt.shutdown");
+    char *text = NULL;
+    join->tensor.kind = RT_JOIN;
+    end->tensor.kind = RT_SHUTDOWN;
+    int handle = rt_table_add(t, join);
+    assert_true(handle >= 0);
+    assert_int_equal(rt_table_add(t, other), -EBUSY);
+    assert_true(rt_table_add(t, end) >= 0);
+    rt_table_finish(t, rt_table_take_new(t), 0, NULL);
+    assert_int_equal(rt_table_wait(t, handle, &text), 0);
+    assert_true(rt_table_add(t, other) >= 0);
+    rt_table_free(t);
+}
+
 static void take_new_gives_each_once_in_the_order_they_came(void **state)
 {
     struct rt_table *t = rt_table_new();
@@ -141,6 +159,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(add_of_a_name_in_use_is_refused_until_it_is_done),
+        cmocka_unit_test(add_after_a_join_is_refused_until_it_is_done),
         cmocka_unit_test(take_new_gives_each_once_in_the_order_they_came),
         cmocka_unit_test(wait_gives_the_result_and_its_text),
         cmocka_unit_test(close_finishes_all_and_refuses_more),
