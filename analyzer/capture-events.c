@@ -80,7 +80,10 @@ static void add_hole(RsCapture *c, guint32 track, const struct rs_event *e)
     RsSig s = rs_builder_sig_init(c->b, RS_KIND_HOLE,
                                   e->flags & RS_EVENT_LIMIT ? RS_HOLE_LIMIT : "events lost");
     s.count = e->count;
-    c->holes += e->count;
+    if (e->flags & RS_EVENT_LIMIT)
+        c->left_out += e->count;
+    else
+        c->holes += e->count;
     rs_builder_event(c->b, track, rs_builder_sig(c->b, &s), (gint64)e->start, (gint64)e->end, 0, 0,
                      0);
 }

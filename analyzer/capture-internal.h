@@ -60,7 +60,7 @@ typedef struct {
         gboolean used;
     } cache[RS_SIG_CACHE];
     guint64 last_tick;
-    guint64 unknown_blocks, stray_slots, unknown_ops, unknown_defs, bad_times, holes;
+    guint64 unknown_blocks, stray_slots, unknown_ops, unknown_defs, bad_times, holes, left_out;
     gboolean has_end;
     struct rs_end end;
 } RsCapture;

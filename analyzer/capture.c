@@ -286,7 +286,8 @@ static void settle(RsCapture *c, RsBlocks *const *parts, guint n_parts)
     g_hash_table_iter_init(&it, c->threads);
     while (g_hash_table_iter_next(&it, NULL, &value))
         dropped += ((RsCaptureThread *)value)->dropped;
-    c->p->dropped = MAX(MAX(dropped, c->holes), c->has_end ? c->end.dropped : 0);
+    dropped = MAX(dropped, c->holes) + c->left_out;
+    c->p->dropped = MAX(dropped, c->has_end ? c->end.dropped : 0);
     c->p->ending = ending_of(c);
     if (c->p->ending > RS_ENDING_CLEAN)
         rs_capture_mark_end(c, c->end.tick);

@@ -272,6 +272,11 @@ void rs_messages_time(RsBuilder *b)
     g_autofree guint32 *device = device_of_calls(m);
     for (guint i = 0; i < m->messages->len; i++)
         time_message(m, &g_array_index(m->messages, RsMessage, i), device);
+    for (guint i = 0; b->cut_in_front && i < m->messages->len; i++) {
+        RsMessage *msg = &g_array_index(m->messages, RsMessage, i);
+        /* Which of the messages went to which receive is told by their order alone. */
+        msg->timed = msg->timed && !b->whole_ns[msg->src] && !b->whole_ns[msg->dst];
+    }
     repair(b);
     g_array_sort(m->messages, compare_messages);
 }

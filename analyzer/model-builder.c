@@ -69,6 +69,7 @@ void rs_builder_free(RsBuilder *b)
         g_array_unref(b->events);
     g_array_unref(b->extras);
     g_free(b->rank_of_process);
+    g_free(b->whole_ns);
     g_free(b->process_of_track);
     g_clear_pointer(&b->comm_rank_of, g_hash_table_unref);
     g_free(b);

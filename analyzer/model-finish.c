@@ -17,24 +17,42 @@ static void find_open_events(RsModel *m)
     }
 }
 
+/* Ranks whose older events were left out: what is the first on one is not the first on another. */
+static void find_cuts(RsBuilder *b)
+{
+    RsModel *m = b->model;
+    b->whole_ns = g_new0(gint64, m->ranks->len + 1);
+    for (guint t = 0; t < m->tracks->len; t++) {
+        const RsTrack *track = &g_array_index(m->tracks, RsTrack, t);
+        gint64 *whole = &b->whole_ns[track->rank];
+        gint64 hole_end = -1;
+        for (guint32 i = track->first; i < track->first + track->n; i++) {
+            if (rs_model_is_left_out(m, i))
+                hole_end = m->events.end_ns[i];
+            else if (hole_end >= 0 && rs_model_sig(m, i)->kind == RS_KIND_CALL)
+                *whole = MAX(*whole, hole_end);
+        }
+        b->cut_in_front |= *whole > 0;
+    }
+}
+
+/* What was left out is part of the run, not of what is known of a rank. */
 static void find_spans(RsModel *m)
 {
     g_autofree guint8 *seen = g_new0(guint8, m->ranks->len + 1);
     for (guint t = 0; t < m->tracks->len; t++) {
         const RsTrack *track = &g_array_index(m->tracks, RsTrack, t);
         RsRank *r = rs_model_rank(m, track->rank);
-        if (track->n > 0 && !seen[track->rank]) {
-            seen[track->rank] = 1;
-            r->first_ns = m->events.start_ns[track->first];
-        }
         for (guint32 i = track->first; i < track->first + track->n; i++) {
             gint64 start = m->events.start_ns[i], end = m->events.end_ns[i];
-            r->first_ns = MIN(r->first_ns, start);
+            m->duration_ns = MAX(m->duration_ns, end);
+            if (rs_model_is_left_out(m, i))
+                continue;
+            r->first_ns = seen[track->rank] ? MIN(r->first_ns, start) : start;
             r->last_ns = MAX(r->last_ns, end);
+            seen[track->rank] = 1;
         }
     }
-    for (guint i = 0; i < m->ranks->len; i++)
-        m->duration_ns = MAX(m->duration_ns, rs_model_rank(m, i)->last_ns);
 }
 
 static void sum_losses(RsModel *m)
@@ -62,9 +80,11 @@ RsModel *rs_builder_finish(RsBuilder *b, RsFinishFlags flags)
         rs_messages_pair(b);
         rs_align_domains(b);
         rs_align_base(b);
+        find_cuts(b);
         rs_collectives_time(b);
         rs_messages_time(b);
-        rs_rendezvous_find(b);
+        if (!b->cut_in_front) /* it goes by how often a name came before */
+            rs_rendezvous_find(b);
         rs_steps_find(b);
     }
     find_open_events(b->model);

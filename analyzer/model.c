@@ -109,3 +109,18 @@ gchar *rs_model_dup_rank_label(const RsModel *m, guint32 rank)
     return g_strdup_printf("%s (%s:%" G_GINT64_FORMAT ")", who[0] ? who : "process",
                            rs_model_str(m, host->name), r->pid);
 }
+
+gboolean rs_model_is_left_out(const RsModel *m, guint32 event)
+{
+    const RsSig *s = rs_model_sig(m, event);
+    return s->kind == RS_KIND_HOLE && g_str_equal(rs_model_str(m, s->name), RS_HOLE_LIMIT);
+}
+
+gdouble rs_model_lost_share(const RsModel *m)
+{
+    guint64 lost = m->dropped;
+    for (guint32 i = 0; lost && i < m->events.n; i++)
+        if (rs_model_is_left_out(m, i))
+            lost -= MIN(lost, rs_model_sig(m, i)->count);
+    return (gdouble)lost / (gdouble)(lost + m->events.n + 1);
+}

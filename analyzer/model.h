@@ -262,6 +262,10 @@ static inline gint64 rs_model_arrival_ns(const RsModel *m, guint32 event)
     return m->events.start_ns[event];
 }
 gint64 rs_model_done_ns(const RsModel *m, guint32 event);
+/* Of the events in the time that is known, 0 to 1: what rings had no room for. */
+gdouble rs_model_lost_share(const RsModel *m);
+/* What the capture's size limit left out: time of which nothing is known. */
+gboolean rs_model_is_left_out(const RsModel *m, guint32 event);
 /* Whether two members' events may meet in one collective: the same operation, type, count and root.
  * Of one that has not ended the reduction is not known. */
 gboolean rs_model_calls_agree(const RsModel *m, guint32 a, guint32 b);

@@ -241,8 +241,7 @@ static guint64 append_left_out(Writer *w, const struct rs_ring_process *p, const
     e.start = s.first_tick;
     e.end = MAX(s.first_tick, s.last_tick);
     w->last_tick = MAX(w->last_tick, e.end);
-    append_block(w, RS_BLOCK_EVENTS, r->head.thread, e.start, e.end, r->head.dropped + s.count, &e,
-                 sizeof e);
+    append_block(w, RS_BLOCK_EVENTS, r->head.thread, e.start, e.end, r->head.dropped, &e, sizeof e);
     return s.count;
 }
 
@@ -393,6 +392,7 @@ static void collect_threads(RsRecovery *r, Writer *w, const struct rs_ring_proce
         g_ptr_array_add(r->files, g_steal_pointer(&path));
     }
     append_opens(w, threads);
+    w->dropped += lacking ? p->left_out : 0;
     append_end(w, end_reason(r, p), flags, events + w->events);
     r->events = w->events;
 }
@@ -445,6 +445,7 @@ static void collect(RsRecovery *r, const struct rs_ring_process *p, GBytes *cont
                     gboolean lacking)
 {
     r->capture_bytes = p->capture_bytes;
+    r->replaced_bytes = p->replace_bytes;
     r->blocks = g_byte_array_new();
     Writer w = {.out = r->blocks, .sequence = p->next_sequence};
     if (block_arrived(p))
@@ -519,14 +520,17 @@ static gboolean write_all(int fd, const guint8 *data, gsize bytes, guint64 offse
 static gboolean append_blocks(int fd, const RsRecovery *r)
 {
     struct stat st;
-    if (fstat(fd, &st) != 0 || (guint64)st.st_size < r->capture_bytes)
+    if (fstat(fd, &st) != 0)
         return FALSE;
-    if (ftruncate(fd, (off_t)r->capture_bytes) != 0)
+    guint64 whole = r->replaced_bytes && (guint64)st.st_size == r->replaced_bytes
+                        ? r->replaced_bytes
+                        : r->capture_bytes;
+    if ((guint64)st.st_size < whole || ftruncate(fd, (off_t)whole) != 0)
         return FALSE;
-    if (write_all(fd, r->blocks->data, r->blocks->len, r->capture_bytes) && fdatasync(fd) == 0)
+    if (write_all(fd, r->blocks->data, r->blocks->len, whole) && fdatasync(fd) == 0)
         return TRUE;
     int saved = errno;
-    if (ftruncate(fd, (off_t)r->capture_bytes) != 0)
+    if (ftruncate(fd, (off_t)whole) != 0)
         saved = errno;
     errno = saved;
     return FALSE;
@@ -549,8 +553,11 @@ gboolean rs_recover_append(const gchar *capture, const RsRecovery *r, GError **e
         /* whoever came first has removed the control file, with its events in the capture */
         done = !g_file_test(g_ptr_array_index(r->files, 0), G_FILE_TEST_EXISTS) ||
                append_blocks(fd, r);
-        if (done)
+        if (done) {
+            g_autofree gchar *unfinished = g_strconcat(capture, ".new", NULL);
+            g_unlink(unfinished);
             remove_rings(r);
+        }
     }
     if (!done)
         g_set_error(error, RS_ERROR, RS_ERROR_IO, "%s: can't append what its rings still hold: %s",

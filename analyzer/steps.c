@@ -172,8 +172,6 @@ static void add_step(RsModel *m, const Found *f, guint n, guint ranks)
 
 static void make_steps(RsModel *m, GArray *found)
 {
-    if (!numbered(found))
-        number_by_order(found);
     g_array_sort(found, compare_numbers);
     guint ranks = present_ranks(m);
     const Found *f = (const Found *)(void *)found->data;
@@ -184,8 +182,30 @@ static void make_steps(RsModel *m, GArray *found)
     }
 }
 
-static gboolean from_names(RsModel *m, gboolean marks)
+/* What ranks began with is not the same step on all where the size limit left events out. */
+static gboolean set_numbers(const RsBuilder *b, GArray *found)
 {
+    if (numbered(found))
+        return TRUE;
+    if (b->cut_in_front)
+        return FALSE;
+    number_by_order(found);
+    return TRUE;
+}
+
+/* A step that began before all events of its rank are there lacks some. */
+static void drop_cut(const RsBuilder *b, GArray *found)
+{
+    for (guint i = found->len; b->cut_in_front && i-- > 0;) {
+        const Found *f = &g_array_index(found, Found, i);
+        if (f->start < b->whole_ns[f->rank])
+            g_array_remove_index(found, i);
+    }
+}
+
+static gboolean from_names(RsBuilder *b, gboolean marks)
+{
+    RsModel *m = b->model;
     g_autofree StepSig *sigs = parse_sigs(m, marks);
     for (gint name = 0; name < (gint)G_N_ELEMENTS(step_names); name++) {
         g_autoptr(GArray) found = collect(m, sigs, name);
@@ -193,7 +213,8 @@ static gboolean from_names(RsModel *m, gboolean marks)
             stretch_marks(found);
         else
             drop_nested(found);
-        if (!recurs(found))
+        drop_cut(b, found);
+        if (!recurs(found) || !set_numbers(b, found))
             continue;
         make_steps(m, found);
         m->step_source = marks ? "marks" : "ranges";
@@ -419,6 +440,6 @@ static void assign(RsModel *m)
 void rs_steps_find(RsBuilder *b)
 {
     RsModel *m = b->model;
-    if (from_names(m, TRUE) || from_names(m, FALSE) || from_repetition(m))
+    if (from_names(b, TRUE) || from_names(b, FALSE) || from_repetition(m))
         assign(m);
 }

@@ -53,6 +53,9 @@ struct rs_ring_process {
                                     the process runs; 0 none yet */
     uint64_t full_tick;          /* the capture has reached its limit since then, and takes no more events;
                                     0 it has not */
+    uint64_t replace_bytes;      /* atomic: a file of that length is about to take the capture's place, or
+                                    has: then it is as long, and shorter than capture_bytes. 0 none */
+    uint64_t left_out;           /* events that such files left out */
 };
 
 /* Events that the consumer took from a ring and left out: the capture had reached its limit. */

@@ -49,7 +49,7 @@ struct rs_block {
     uint64_t first_tick;   /* time span of the payload, 0 and 0 where it has none */
     uint64_t last_tick;
     uint64_t dropped;      /* EVENTS: events this thread has dropped since the process began */
-    uint64_t spare;
+    uint64_t events;       /* EVENTS: in the payload, but for holes of rings; 0 where nobody counted */
     uint32_t payload_crc;
     uint32_t header_crc;
 };

@@ -29,6 +29,9 @@ enum rs_part {
 #define RS_EXPORT_WORDS "chrome,sqlite,none"
 enum rs_export_kind { RS_EXPORT_CHROME = 1 << 0, RS_EXPORT_SQLITE = 1 << 1 };
 
+#define RS_KEEP_WORDS "first,last"
+enum rs_keep { RS_KEEP_FIRST = 1 << 0, RS_KEEP_LAST = 1 << 1 };
+
 enum rs_setting_type {
     RS_SETTING_path,
     RS_SETTING_text,
@@ -46,7 +49,9 @@ enum rs_setting_type {
     X(EXPORT, list, RS_EXPORT_WORDS, "chrome,sqlite",                                              \
       "what each process makes of its capture at a clean end, or none")                            \
     X(SIZE_LIMIT, bytes, NULL, "none",                                                             \
-      "a process's capture stops at so many bytes, from 64K; K, M or G may follow")                \
+      "how large a process's capture gets, in bytes, from 64K; K, M or G may follow")              \
+    X(KEEP, list, RS_KEEP_WORDS, "first",                                                          \
+      "which events a capture at its limit holds: first or last")                                  \
     X(RUN_ID, text, NULL, "from the launcher",                                                     \
       "equal on all ranks of a run, different between runs")                                       \
     X(RANK, number, NULL, "from the launcher, MPI or NCCL", "this process's rank")                 \

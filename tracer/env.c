@@ -282,6 +282,7 @@ void rs_env_read(void)
     rs_env.export_sqlite = kinds & RS_EXPORT_SQLITE;
     const char *limit = given[RS_SETTING_SIZE_LIMIT];
     rs_env.size_limit = limit ? bytes_in(limit) : 0;
+    rs_env.keep_last = words_of(RS_SETTING_KEEP, given[RS_SETTING_KEEP]) == RS_KEEP_LAST;
     find_run_id(given[RS_SETTING_RUN_ID]);
     find_host(given[RS_SETTING_HOST]);
     find_dir(given[RS_SETTING_DIR]);

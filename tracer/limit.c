@@ -31,7 +31,7 @@ bool rs_limit_is_reached(void)
 
 uint64_t rs_limit_cut(const struct rs_thread *t, uint64_t from, uint64_t to)
 {
-    if (!rs_env.size_limit)
+    if (!rs_env.size_limit || rs_env.keep_last)
         return to;
     uint64_t used = rs_state.control->capture_bytes + sizeof(struct rs_block);
     uint64_t room =

@@ -4,16 +4,17 @@
  *
  * memory.c maps files on tmpfs; threads.c makes, lists and drops threads' rings; defs.c appends
  * definitions; handles.c finds communicators and types; writer.c turns it all into blocks of the
- * capture, limit.c leaves out what it has no room for; drain.c is the thread that calls the writer;
- * life.c is load, fork, exec and exit. Locking: `rs_state.lock` guards all below but what says
- * "atomic"; nothing on a wrapped call's repeated path takes it. Who holds it calls neither malloc
- * nor free, directly or through libc: a signal handler that ends the program may have interrupted
- * them, and the end takes this lock.
+ * capture, limit.c leaves out what that has no room for, keep.c what is old; drain.c is the thread
+ * that calls the writer; life.c is load, fork, exec and exit.
+ * Locking: `rs_state.lock` guards all below but what says "atomic"; nothing on a wrapped call's
+ * repeated path takes it. Who holds it calls neither malloc nor free, directly or through libc: a
+ * signal handler that ends the program may have interrupted them, and the end takes this lock.
  */
 #ifndef RS_TRACER_STATE_H
 #define RS_TRACER_STATE_H
 
 #include <pthread.h>
+#include <sys/uio.h>
 
 #include "core.h"
 
@@ -126,6 +127,11 @@ size_t rs_meta_payload(const char **ret) RS_HIDDEN;
 
 /* writer.c, all locked */
 bool rs_writer_open(void) RS_HIDDEN;
+/* Writes all of it; errno on false. */
+bool rs_writer_write(int fd, struct iovec *v, int n) RS_HIDDEN;
+void rs_writer_seal(struct rs_block *head, uint32_t sequence) RS_HIDDEN;
+bool rs_writer_has_file(void) RS_HIDDEN; /* its descriptor is still what it was */
+void rs_writer_take_file(int fd) RS_HIDDEN;
 bool rs_writer_drain(void) RS_HIDDEN; /* whether everything recorded is in the file */
 /* What the limit left out of a thread's events, if any, is in the file. */
 bool rs_writer_put_hole(struct rs_thread *t) RS_HIDDEN;
@@ -146,6 +152,13 @@ void rs_limit_skip(struct rs_thread *t, uint64_t head) RS_HIDDEN;
 bool rs_limit_hole(const struct rs_thread *t, struct rs_event *ret, uint64_t *ret_tail) RS_HIDDEN;
 /* It stands in the file. */
 void rs_limit_forget_hole(struct rs_thread *t) RS_HIDDEN;
+
+/* keep.c, all locked */
+/* Between blocks: goes on with making the capture small again, where it is at its limit. */
+void rs_keep_step(void) RS_HIDDEN;
+void rs_keep_abandon(void) RS_HIDDEN; /* at the end, and in the child of a fork */
+/* Slots of a block of events, so that a capture of this limit has many. */
+uint64_t rs_keep_chunk(uint64_t slots) RS_HIDDEN;
 
 /* cost.c, all locked */
 /* Once in a process: what a record costs is in META. */
@@ -180,6 +193,7 @@ struct rs_env {
     int32_t rank, world_size, local_rank; /* -1 unknown */
     uint32_t parts;
     uint64_t size_limit; /* bytes of the capture; 0 none */
+    bool keep_last;
     bool export_chrome, export_sqlite;
     int verbose;
     char test_clock[64];

@@ -58,7 +58,7 @@ static void give_up(const char *why, int error)
         rs_say("nothing is recorded: %s", rs_state.off_capture);
 }
 
-static void remember_file(int fd)
+void rs_writer_take_file(int fd)
 {
     struct stat st;
     rs_state.fd = fd;
@@ -89,7 +89,7 @@ bool rs_writer_open(void)
                              rs_state.pid, again) >= sizeof(path))
             error = -ENAMETOOLONG;
         else
-            fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_APPEND, 0600);
+            fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_APPEND, 0600);
         if (fd < 0 && errno != EEXIST)
             error = -errno;
     }
@@ -98,7 +98,7 @@ bool rs_writer_open(void)
         give_up(rs_env.dir, error ? -error : EEXIST);
         return false;
     }
-    remember_file(rs_writer_move_up(fd));
+    rs_writer_take_file(rs_writer_move_up(fd));
     snprintf(rs_state.control->capture, RS_RING_PATH_MAX, "%s", path);
     if (rs_env.verbose > 0)
         rs_say("recording to %s", path);
@@ -108,13 +108,13 @@ bool rs_writer_open(void)
 }
 
 /* Programs close all descriptors, and may then have another file under our number. */
-static bool check_file(void)
+bool rs_writer_has_file(void)
 {
     struct stat st;
     if (fstat(rs_state.fd, &st) == 0 && st.st_dev == rs_state.fd_device &&
         st.st_ino == rs_state.fd_inode)
         return true;
-    int fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_APPEND);
+    int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_APPEND);
     if (fd < 0 && (errno == EMFILE || errno == ENFILE))
         return false; /* until the program gives a number back, rings fill */
     if (fd < 0 || fstat(fd, &st) != 0 || st.st_dev != rs_state.fd_device ||
@@ -130,10 +130,10 @@ static bool check_file(void)
 
 /* ---- blocks ---- */
 
-static bool write_vector(struct iovec *v, int n)
+bool rs_writer_write(int fd, struct iovec *v, int n)
 {
     while (n > 0) {
-        ssize_t done = writev(rs_state.fd, v, n);
+        ssize_t done = writev(fd, v, n);
         if (done < 0 && errno == EINTR)
             continue;
         if (done < 0)
@@ -164,26 +164,31 @@ static void refused(int error)
         give_up(path, error);
 }
 
+void rs_writer_seal(struct rs_block *head, uint32_t sequence)
+{
+    head->magic = RS_BLOCK_MAGIC;
+    head->major = RS_FORMAT_MAJOR;
+    head->minor = RS_FORMAT_MINOR;
+    head->sequence = sequence;
+    head->header_crc = rs_crc32c(0, head, offsetof(struct rs_block, header_crc));
+}
+
 /* The payload in two pieces, as a ring that wraps gives it. */
 static bool put(struct rs_block *head, const void *first, size_t first_bytes, const void *second,
                 size_t second_bytes)
 {
     static const char zeros[8];
     size_t bytes = first_bytes + second_bytes;
-    if (rs_state.off_capture[0] || !check_file())
+    if (rs_state.off_capture[0] || !rs_writer_has_file())
         return false;
-    head->magic = RS_BLOCK_MAGIC;
-    head->major = RS_FORMAT_MAJOR;
-    head->minor = RS_FORMAT_MINOR;
     head->payload_bytes = (uint32_t)bytes;
-    head->sequence = rs_state.control->next_sequence;
     head->payload_crc = rs_crc32c(rs_crc32c(0, first, first_bytes), second, second_bytes);
-    head->header_crc = rs_crc32c(0, head, offsetof(struct rs_block, header_crc));
+    rs_writer_seal(head, rs_state.control->next_sequence);
     struct iovec v[4] = {{head, sizeof(*head)},
                          {(void *)(uintptr_t)first, first_bytes},
                          {(void *)(uintptr_t)second, second_bytes},
                          {(void *)(uintptr_t)zeros, -bytes & 7}};
-    if (!write_vector(v, 4)) {
+    if (!rs_writer_write(rs_state.fd, v, 4)) {
         refused(errno);
         return false;
     }
@@ -265,7 +270,8 @@ static const struct rs_event *slot(const struct rs_thread *t, uint64_t i)
 /* Ends of a chunk fall between records: an event and its extension slots stay in one block. */
 static uint64_t chunk_end(const struct rs_thread *t, uint64_t from, uint64_t head)
 {
-    uint64_t to = head - from > CHUNK_SLOTS ? from + CHUNK_SLOTS : head;
+    uint64_t most = rs_keep_chunk(CHUNK_SLOTS);
+    uint64_t to = head - from > most ? from + most : head;
     while (to < head && slot(t, to)->op >= RS_OP_EXT)
         to++;
     return to;
@@ -293,6 +299,7 @@ static bool put_events(struct rs_thread *t, uint64_t from, uint64_t to)
         if (e->op >= RS_OP_EXT)
             continue;
         events++;
+        head.events += e->op != RS_OP_HOLE;
         head.first_tick = e->start < head.first_tick ? e->start : head.first_tick;
         head.last_tick = e->end > head.last_tick ? e->end : head.last_tick;
     }
@@ -315,6 +322,7 @@ static bool drain_thread(struct rs_thread *t, uint64_t head)
         to = rs_limit_cut(t, from, chunk_end(t, from, head));
         if (to > from && !put_events(t, from, to))
             return false;
+        rs_keep_step();
     }
     if (from < head)
         rs_limit_skip(t, head);
@@ -330,7 +338,7 @@ bool rs_writer_put_hole(struct rs_thread *t)
     struct rs_block head = {.kind = RS_BLOCK_EVENTS, .thread = t->number};
     head.first_tick = hole.start;
     head.last_tick = hole.end;
-    head.dropped = __atomic_load_n(&t->ring->dropped, __ATOMIC_RELAXED) + hole.count;
+    head.dropped = __atomic_load_n(&t->ring->dropped, __ATOMIC_RELAXED);
     announce(t, tail, sizeof(head) + sizeof(hole));
     if (!put(&head, &hole, sizeof(hole), NULL, 0))
         return false;
@@ -351,6 +359,7 @@ bool rs_writer_drain(void)
     bool whole = true;
     for (struct rs_thread_entry *e = rs_state.threads; e; e = e->next)
         whole = drain_thread(&e->thread, e->head_seen) && whole;
+    rs_keep_step(); /* also where nothing came */
     return whole;
 }
 
@@ -397,6 +406,7 @@ void rs_writer_end(enum rs_end_reason reason)
      * rings, for `merge` to save. */
     if (!rs_writer_drain() || !put_left_out())
         return;
+    rs_keep_abandon();
     struct rs_end end = {.reason = reason, .flags = rs_state.end_flags, .tick = rs_tick()};
     end.events = rs_state.events;
     end.dropped = rs_state.dropped + rs_state.skipped;
@@ -416,6 +426,7 @@ void rs_writer_end(enum rs_end_reason reason)
 void rs_writer_forget(void)
 {
     struct stat st;
+    rs_keep_abandon();
     if (rs_state.fd >= 0 && fstat(rs_state.fd, &st) == 0 && st.st_ino == rs_state.fd_inode &&
         st.st_dev == rs_state.fd_device)
         close(rs_state.fd);

@@ -389,7 +389,7 @@ static gdouble find_confidence(const RsContext *ctx, const Direction *d, const R
     gdouble effect = (gdouble)rs_spells_length_ns(spells) / spells->len *
                      (1 - d->metric.bandwidth / d->reference);
     gdouble unsure = (gdouble)rs_uncertainty_between_ns(m, t[d->from].src, t[d->from].dst);
-    gdouble dropped = (gdouble)m->dropped / (gdouble)(m->dropped + m->events.n + 1);
+    gdouble dropped = rs_model_lost_share(m);
     return by[d->by] * slow / spells->len * (1 - dropped) * MAX(0, 1 - unsure / effect);
 }
 

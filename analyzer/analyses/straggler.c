@@ -398,7 +398,7 @@ static void say_phase(const RsContext *ctx, const Suspect *x, RsFinding *f)
 
 static gdouble find_confidence(const RsModel *m, const Suspect *x)
 {
-    gdouble dropped = (gdouble)m->dropped / (gdouble)(m->dropped + m->events.n + 1);
+    gdouble dropped = rs_model_lost_share(m);
     gdouble clock = 1 - (gdouble)x->stream->unsure_ns / (gdouble)x->typical_ns;
     return x->share * (1 - dropped) * MAX(0, clock);
 }

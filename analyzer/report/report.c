@@ -69,8 +69,7 @@ void rs_report_limited(const RsModel *m, RsLimited *ret)
     for (guint t = 0; m->dropped && t < m->tracks->len; t++) {
         const RsTrack *track = &g_array_index(m->tracks, RsTrack, t);
         for (guint32 i = track->first; i < track->first + track->n; i++) {
-            const RsSig *s = rs_model_sig(m, i);
-            if (s->kind == RS_KIND_HOLE && strcmp(rs_model_str(m, s->name), RS_HOLE_LIMIT) == 0)
+            if (rs_model_is_left_out(m, i))
                 add_hole(ret, m, track->rank, i);
         }
     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RINGSCOPE_SIZE_LIMIT: python3 test-limit.py KEEP PROGRAM LIBRARY RINGSCOPE
+"""RINGSCOPE_SIZE_LIMIT, RINGSCOPE_KEEP: python3 test-limit.py KEEP PROGRAM LIBRARY RINGSCOPE
 
 A run of two ranks, then processes that are killed at a moment drawn at random: each capture stays as
 small as it should, every call is in it or counted as left out, and the report says so first.
@@ -20,20 +20,46 @@ import mpi_run  # noqa: E402
 from mpi_run import expect  # noqa: E402
 
 LIMIT = 256 << 10
+MOST = {'first': LIMIT, 'last': LIMIT * 3 // 2}  # the newest are written beside what is copied
 SLACK = 32 << 10  # definitions, and what closes a capture
 BESIDE = 8  # calls that the program makes beside those it counts
 KILLS = 20
 
 
 def settings(keep):
-    return {'RINGSCOPE_SIZE_LIMIT': '256K'}
+    return {'RINGSCOPE_SIZE_LIMIT': '256K', 'RINGSCOPE_KEEP': keep, 'RINGSCOPE_TRACE': 'mpi'}
 
 
 def done_of(folder, rank):
     return struct.unpack('=Q', (folder / f'done.{rank}').read_bytes())[0]
 
 
-def check_ranks(ringscope, run, folder, ranks):
+def check_numbers(keep, ringscope, run, folder, report):
+    """The oldest calls are there, or the newest, and where no ring was full all between."""
+    for rank, least, most, n in mpi_run.query(ringscope, run / 'run.sqlite', """
+            SELECT r.rank, min(e.seq), max(e.seq), count(*) FROM events e
+            JOIN signatures s ON s.id = e.signature_id JOIN strings n ON n.id = s.name_id
+            JOIN tracks t ON t.id = e.track_id JOIN ranks r ON r.id = t.rank_id
+            WHERE n.text = 'MPI_Allreduce' AND NOT e.flags & 2 GROUP BY r.rank"""):
+        least, most, n, done = int(least), int(most), int(n), done_of(folder, int(rank))
+        if n < LIMIT / 48 / 8:
+            sys.exit(f'rank {rank}: {n} calls left of {done}')
+        if report['run']['dropped_events'] != report['run']['size_limit']['events']:
+            continue
+        expect('gaps', most - least + 1 - n, 0)
+        expect('the oldest', least == 0, keep == 'first')
+        expect('the newest', most + 1 in (done, done + 1), keep == 'last')
+
+
+def merge(keep, ringscope, run):
+    """What merge saves from rings comes on top."""
+    for capture in run.glob('*.rsc'):
+        if capture.stat().st_size > MOST[keep] + SLACK:
+            sys.exit(f'{capture}: {capture.stat().st_size} bytes')
+    mpi_run.merge(ringscope, run)
+
+
+def check_ranks(keep, ringscope, run, folder, ranks):
     """Every call of each rank is in the run, or counted. Returns the report."""
     report = json.loads(mpi_run.tool(ringscope, 'report', run, '--format', 'json'))
     kept = mpi_run.recorded_calls(ringscope, run / 'run.sqlite')
@@ -44,9 +70,8 @@ def check_ranks(ringscope, run, folder, ranks):
         if not 0 <= beside <= BESIDE:
             sys.exit(f'rank {rank}: {kept[rank]} kept, {lost[rank]} lost, '
                      f'{done_of(folder, rank)} made')
-    for capture in run.glob('*.rsc'):
-        if capture.stat().st_size > LIMIT + SLACK:
-            sys.exit(f'{capture}: {capture.stat().st_size} bytes')
+    if report['run']['size_limit']:
+        check_numbers(keep, ringscope, run, folder, report)
     expect('files', sorted(p.suffix for p in run.iterdir() if p.suffix not in ('.sqlite', '.json')),
            ['.rsc'] * ranks)
     return report
@@ -76,8 +101,8 @@ def check_clean(keep, program, library, ringscope, work):
     folder.mkdir()
     out = mpi_run.run('openmpi', 2, [program, folder, 50000], [library], run, settings=settings(keep))
     expect('output', sorted(out.splitlines()), ['rank 0 of 2: sum 1', 'rank 1 of 2: sum 1'])
-    mpi_run.merge(ringscope, run)
-    report = check_ranks(ringscope, run, folder, 2)
+    merge(keep, ringscope, run)
+    report = check_ranks(keep, ringscope, run, folder, 2)
     check_said(ringscope, run, report, 2)
     expect('endings', report['run']['early_endings'], [])
     check_tracing(report, mpi_run.tool(ringscope, 'report', run))
@@ -102,8 +127,8 @@ def check_killed(keep, program, library, ringscope, work, draw):
     time.sleep(draw.uniform(0, 0.3))
     process.send_signal(signal.SIGKILL)
     process.wait()
-    mpi_run.merge(ringscope, run)
-    report = check_ranks(ringscope, run, folder, 1)
+    merge(keep, ringscope, run)
+    report = check_ranks(keep, ringscope, run, folder, 1)
     limited = report['run']['size_limit'] is not None
     if limited:
         check_said(ringscope, run, report, 1)

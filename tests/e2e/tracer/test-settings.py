@@ -26,7 +26,7 @@ SAID = [
     "(none)",
     "RINGSCOPE_RANK=x: expected a number from 0; the default holds (from the launcher, MPI or NCCL)",
     "RINGSCOPE_HOST=" + "h" * 60 + "...: expected a shorter text; the default holds (the host's name)",
-    "RINGSCOPE_DIRR: no such setting; after RINGSCOPE_ go: DIR TRACE EXPORT SIZE_LIMIT RUN_ID RANK HOST "
+    "RINGSCOPE_DIRR: no such setting; after RINGSCOPE_ go: DIR TRACE EXPORT SIZE_LIMIT KEEP RUN_ID RANK HOST "
     "VERBOSE",
 ]
 

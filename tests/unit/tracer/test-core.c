@@ -6,11 +6,13 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <glib.h>
 #include <glib/gstdio.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/sendfile.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -209,6 +211,16 @@ static void room_ofAFullRing_dropsAndRecordsTheHole(void **state)
     assert_int_equal(m->dropped, lost);
 }
 
+static guint count_rings(pid_t pid)
+{
+    g_autofree gchar *prefix = g_strdup_printf("ringscope-%u-%d-", (unsigned)getuid(), pid);
+    g_autoptr(GDir) d = g_dir_open("/dev/shm", 0, NULL);
+    guint n = 0;
+    for (const gchar *name; d && (name = g_dir_read_name(d));)
+        n += g_str_has_prefix(name, prefix);
+    return n;
+}
+
 /* ---- a capture that is full ---- */
 
 #define LIMIT ((uint64_t)128 << 10)
@@ -221,6 +233,107 @@ static void go_past_the_limit(void)
         record(RS_OP_MPI_Barrier, c->id, i, 0);
         if (i % 1000 == 999)
             rs_core->flush(RS_END_FINALIZE);
+    }
+}
+
+/* ---- one that keeps the newest ---- */
+
+static enum { LIVE_ON, DIE_BEFORE, DIE_AFTER, DIE_COPYING } death;
+static unsigned renames; /* until then */
+
+int rename(const char *from, const char *to)
+{
+    if (death == DIE_BEFORE && renames-- == 0)
+        kill(getpid(), SIGKILL);
+    int result = renameat(AT_FDCWD, from, AT_FDCWD, to);
+    if (death == DIE_AFTER && renames-- == 0)
+        kill(getpid(), SIGKILL);
+    return result;
+}
+
+ssize_t sendfile(int out, int in, off_t *at, size_t bytes)
+{
+    static unsigned copies;
+    if (death == DIE_COPYING && copies++ == 3 * renames)
+        kill(getpid(), SIGKILL);
+    return syscall(SYS_sendfile, out, in, at, bytes / 2 + 1);
+}
+
+static void keep_the_newest(void)
+{
+    rs_env.keep_last = true;
+    go_past_the_limit();
+    rs_life_end(RS_END_EXIT);
+}
+
+/* Of 20000 events, or those until it died, the newest are there, without a gap. */
+static void check_newest(const char *name, bool ended)
+{
+    g_autoptr(RsModel) m = read_run(name);
+    guint kept = 0, holes = 0;
+    guint64 lost = 0;
+    for (guint32 i = 0; i < m->events.n; i++) {
+        const RsSig *s = rs_model_sig(m, i);
+        holes += s->kind == RS_KIND_HOLE;
+        lost += s->kind == RS_KIND_HOLE ? s->count : 0;
+        if (!g_str_equal(rs_model_str(m, s->name), "MPI_Barrier"))
+            continue;
+        assert_int_equal(m->events.seq[i], lost + kept); /* in order, as they were made */
+        kept++;
+    }
+    assert_int_equal(m->dropped, lost);
+    if (ended)
+        assert_int_equal(kept + lost, 20000);
+    else
+        assert_int_equal((kept + lost) % 1000, 0); /* as many as it had flushed */
+    if (lost) {
+        assert_int_equal(holes, 1);
+        assert_in_range(kept, LIMIT / sizeof(struct rs_event) / 4, 20000);
+    }
+    for (guint i = 0; i < m->warnings->len; i++) {
+        const RsWarning *w = g_ptr_array_index(m->warnings, i);
+        assert_null(strstr(w->text, "block"));
+    }
+    GStatBuf st;
+    assert_int_equal(g_stat(rs_model_str(m, rs_model_rank(m, 0)->path), &st), 0);
+    assert_true((guint64)st.st_size < LIMIT * 2);
+    assert_int_equal(m->clock_trusted, TRUE);
+}
+
+static void limit_ofACaptureThatKeepsTheLast_holdsTheNewest(void **state)
+{
+    assert_int_equal(in_child("last-end", keep_the_newest), 0);
+    check_newest("last-end", true);
+}
+
+static void check_death(unsigned way, unsigned when)
+{
+    g_autofree gchar *name = g_strdup_printf("last-%u-%u", way, when);
+    death = way;
+    renames = when;
+    int status = in_child(name, keep_the_newest);
+    death = LIVE_ON;
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    check_newest(name, false); /* from the rings */
+    g_autofree gchar *path = g_build_filename(folder, name, NULL);
+    g_autoptr(GError) error = NULL;
+    const RsMerge merge = {path, NULL, "sqlite", NULL, NULL};
+    g_autoptr(RsModel) merged = rs_merge(&merge, NULL, &error);
+    if (!merged)
+        fail_msg("%s", error->message);
+    assert_int_equal(count_rings((pid_t)rs_model_rank(merged, 0)->pid), 0);
+    check_newest(name, false); /* from the file */
+    g_autoptr(GDir) d = g_dir_open(path, 0, NULL);
+    for (const gchar *file; (file = g_dir_read_name(d));)
+        assert_false(g_str_has_suffix(file, ".new"));
+}
+
+static void death_whileACaptureIsWrittenAgain_losesNothing(void **state)
+{
+    for (unsigned when = 0; when < 3; when++) {
+        check_death(DIE_BEFORE, when);
+        check_death(DIE_AFTER, when);
+        check_death(DIE_COPYING, when);
     }
 }
 
@@ -354,16 +467,6 @@ static void define_many(unsigned n)
             rs_core->define_comm(RS_COMM_MPI, 0x1234, 100 + i, 77, 0, 1, NULL, -1, name);
         record(RS_OP_MPI_Barrier, c->id, 0, 0);
     }
-}
-
-static guint count_rings(pid_t pid)
-{
-    g_autofree gchar *prefix = g_strdup_printf("ringscope-%u-%d-", (unsigned)getuid(), pid);
-    g_autoptr(GDir) d = g_dir_open("/dev/shm", 0, NULL);
-    guint n = 0;
-    for (const gchar *name; d && (name = g_dir_read_name(d));)
-        n += g_str_has_prefix(name, prefix);
-    return n;
 }
 
 static void set_limit(rlim_t bytes)
@@ -578,6 +681,8 @@ int main(void)
         cmocka_unit_test(room_ofAFullRing_dropsAndRecordsTheHole),
         cmocka_unit_test(limit_ofTheCapture_leavesOutWhatFollows),
         cmocka_unit_test(limit_ofTheCaptureOfAKilledProcess_countsEachEventOnce),
+        cmocka_unit_test(limit_ofACaptureThatKeepsTheLast_holdsTheNewest),
+        cmocka_unit_test(death_whileACaptureIsWrittenAgain_losesNothing),
         cmocka_unit_test(handle_usedAgain_isANewCommunicator),
         cmocka_unit_test(limit_ofFileSize_leavesRingsInMemory),
         cmocka_unit_test(limit_ofFileSize_leavesDefinitionsInMemory),
