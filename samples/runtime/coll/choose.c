@@ -51,6 +51,7 @@ static const struct {
     {"recursive-doubling", rt_allreduce_recursive_doubling},
     {"halving-doubling", rt_allreduce_halving_doubling},
     {"tree", rt_allreduce_tree},
+    {"double-tree", rt_allreduce_double_tree},
 };
 
 rt_allreduce_fn *rt_allreduce_find(const char *name)
@@ -63,5 +64,5 @@ rt_allreduce_fn *rt_allreduce_find(const char *name)
 
 const char *rt_allreduce_names(void)
 {
-    return "auto, ring, recursive-doubling, halving-doubling, tree";
+    return "auto, ring, recursive-doubling, halving-doubling, tree, double-tree";
 }

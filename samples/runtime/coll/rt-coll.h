@@ -100,12 +100,13 @@ rt_allreduce_fn rt_allreduce_ring;
 rt_allreduce_fn rt_allreduce_recursive_doubling;
 rt_allreduce_fn rt_allreduce_halving_doubling;
 rt_allreduce_fn rt_allreduce_tree;
+rt_allreduce_fn rt_allreduce_double_tree;
 
 /* What rt_allreduce takes for `bytes` of buffer. */
 rt_allreduce_fn *rt_allreduce_choice(int size, uint64_t bytes);
 
-/* Finds one by name ("auto", "ring", "recursive-doubling", "halving-doubling", "tree"); NULL
- * unknown. */
+/* Finds one by name ("auto", "ring", "recursive-doubling", "halving-doubling", "tree",
+ * "double-tree"); NULL unknown. */
 rt_allreduce_fn *rt_allreduce_find(const char *name);
 /* Their names, comma separated. */
 const char *rt_allreduce_names(void);

@@ -68,8 +68,8 @@ static int check_halves(struct rt_transport *t, uint64_t count)
     return rt_barrier(t) ? report(t, "barrier", 0) : 0;
 }
 
-static const char *const names[] = {"auto", "ring", "recursive-doubling", "halving-doubling",
-                                    "tree"};
+static const char *const names[] = {"auto", "ring",       "recursive-doubling", "halving-doubling",
+                                    "tree", "double-tree"};
 #define NAMES (sizeof names / sizeof *names)
 
 static int check_types(struct rt_transport *t, uint64_t seed)

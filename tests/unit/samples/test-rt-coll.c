@@ -314,6 +314,10 @@ static void allreduce_tree_equals_serial_sum(void **state)
 {
     run_everywhere("tree", allreduce_rank);
 }
+static void allreduce_double_tree_equals_serial_sum(void **state)
+{
+    run_everywhere("double-tree", allreduce_rank);
+}
 static void reduce_scatter_gives_own_part(void **state)
 {
     run_everywhere("reduce-scatter", reduce_scatter_rank);
@@ -436,6 +440,7 @@ static const struct {
     {"recursive-doubling", allreduce_rank},
     {"halving-doubling", allreduce_rank},
     {"tree", allreduce_rank},
+    {"double-tree", allreduce_rank},
     {"hierarchical", NULL},
     {"reduce-scatter", reduce_scatter_rank},
     {"reduce", reduce_rank},
@@ -753,6 +758,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(allreduce_recursive_doubling_equals_serial_sum),
         cmocka_unit_test(allreduce_halving_doubling_equals_serial_sum),
         cmocka_unit_test(allreduce_tree_equals_serial_sum),
+        cmocka_unit_test(allreduce_double_tree_equals_serial_sum),
         cmocka_unit_test(allreduce_hierarchical_equals_serial_sum),
         cmocka_unit_test(reduce_scatter_gives_own_part),
         cmocka_unit_test(allgather_gives_all_parts),
