@@ -53,7 +53,14 @@ struct rs_type {
 
 #define RS_RUN_ID_MAX 256
 
-#define RS_CACHE 4 /* last handles seen by a thread, direct-mapped */
+#define RS_PREFETCH 32 /* slots */
+#define RS_CACHE    4  /* last handles seen by a thread, direct-mapped */
+
+/* A handle seen before, UINT64_MAX none, and the struct rs_comm or rs_type behind it. */
+struct rs_cached {
+    uint64_t handle;
+    void *object;
+};
 
 struct rs_thread {
     struct rs_ring_thread *ring;
@@ -64,21 +71,9 @@ struct rs_thread {
     uint32_t depth; /* > 0: inside a recorded call or the tracer itself; record nothing */
     uint32_t number;
     uint32_t range_depth;
-    struct {
-        uint64_t handle;
-        uint32_t epoch;
-        struct rs_comm *comm;
-    } comm_cache[RS_CACHE];
-    struct {
-        uint64_t handle;
-        uint32_t epoch;
-        struct rs_type *type;
-    } dtype_cache[RS_CACHE];
-    struct {
-        uint64_t handle;
-        uint32_t epoch;
-        struct rs_type *type;
-    } redop_cache[RS_CACHE];
+    bool use_tsc;   /* as rs_core has it */
+    uint32_t epoch; /* the caches hold what was so at this *rs_core->epoch */
+    struct rs_cached comm_cache[RS_CACHE], dtype_cache[RS_CACHE], redop_cache[RS_CACHE];
     void *scratch; /* a back end's own, one block of malloc: the thread frees it as it ends */
 };
 
@@ -86,7 +81,8 @@ struct rs_thread {
 struct rs_core {
     uint32_t abi;               /* sizeof(struct rs_core) */
     uint32_t parts;             /* enum rs_part bits that are on */
-    volatile uint32_t *epoch;   /* grows when any handle is freed or made again: caches are stale */
+    volatile uint32_t *epoch;   /* from 1; grows when any handle is freed or made again: caches are
+                                   stale */
     volatile uint32_t *on;      /* zero: record nothing (stopped, failed, or a process of another's
                                    rings: a child that no fork handler saw) */
     volatile uint32_t *started; /* nonzero: a call of a traced API has made this process a capture;
@@ -140,21 +136,38 @@ struct rs_core {
 extern const struct rs_core *rs_core RS_HIDDEN;
 extern __thread struct rs_thread *rs_self RS_HIDDEN __attribute__((tls_model("initial-exec")));
 
-RS_INLINE uint64_t rs_tick(void)
+static __attribute__((noinline, unused)) uint64_t rs_tick_monotonic(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+RS_INLINE uint64_t rs_tick_by(bool use_tsc)
 {
 #if defined(__x86_64__)
-    if (RS_LIKELY(rs_core->use_tsc))
+    if (RS_LIKELY(use_tsc))
         return __rdtsc();
 #elif defined(__aarch64__)
-    if (RS_LIKELY(rs_core->use_tsc)) {
+    if (RS_LIKELY(use_tsc)) {
         uint64_t v;
         __asm__ volatile("mrs %0, cntvct_el0" : "=r"(v));
         return v;
     }
 #endif
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+    return rs_tick_monotonic();
+}
+
+RS_INLINE uint64_t rs_tick(void)
+{
+    return rs_tick_by(rs_core->use_tsc);
+}
+
+static __attribute__((noinline, unused)) void rs_caches_clear(struct rs_thread *t, uint32_t epoch)
+{
+    for (int i = 0; i < RS_CACHE; i++)
+        t->comm_cache[i].handle = t->dtype_cache[i].handle = t->redop_cache[i].handle = UINT64_MAX;
+    t->epoch = epoch;
 }
 
 /* The thread's state if a call made now is to be recorded: recording is on, and this is the
@@ -169,7 +182,24 @@ RS_INLINE struct rs_thread *rs_thread_if_recording(void)
         if (!t)
             return NULL;
     }
-    return RS_LIKELY(t->depth == 0 && *rs_core->on) ? t : NULL;
+    if (RS_UNLIKELY(t->depth != 0 || !*rs_core->on))
+        return NULL;
+    uint32_t epoch = *rs_core->epoch;
+    if (RS_UNLIKELY(t->epoch != epoch))
+        rs_caches_clear(t, epoch);
+    return t;
+}
+
+/* The drain thread has read the ring's old slots, perhaps on another core: a store to them waits
+ * for the line. So lines are asked for before they are needed; behind the ring's end that does
+ * nothing. */
+RS_INLINE void rs_prefetch(const struct rs_event *e)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("prefetchw %0" : : "m"(e[RS_PREFETCH]));
+#else
+    __builtin_prefetch(e + RS_PREFETCH, 1);
+#endif
 }
 
 /* Slot `i` of the record being written, valid after rs_room(t, n) with i < n. */
@@ -199,7 +229,7 @@ RS_INLINE uint64_t rs_call_enter(struct rs_thread *t, uint16_t op, uint32_t comm
     o->peer = peer;
     o->count = count;
     o->dtype = dtype;
-    uint64_t now = rs_tick();
+    uint64_t now = rs_tick_by(t->use_tsc);
     o->start = now;
     __atomic_store_n(&o->op, op, __ATOMIC_RELEASE);
     return now;
@@ -208,15 +238,17 @@ RS_INLINE uint64_t rs_call_enter(struct rs_thread *t, uint16_t op, uint32_t comm
  */
 RS_INLINE uint64_t rs_call_leave(struct rs_thread *t)
 {
-    uint64_t now = rs_tick();
+    uint64_t now = rs_tick_by(t->use_tsc);
     __atomic_store_n(&t->ring->open.op, 0, __ATOMIC_RELEASE);
     t->depth--;
     return now;
 }
 
-RS_INLINE unsigned rs_cache_index(uint64_t handle)
+/* Where in a cache the handle is, or goes. */
+RS_INLINE struct rs_cached *rs_cached(struct rs_cached *cache, uint64_t handle)
 {
-    return (unsigned)((handle >> 4) ^ handle ^ (handle >> 10)) & (RS_CACHE - 1);
+    uint64_t at = handle * 0x9e3779b97f4a7c15u >> 58 & (RS_CACHE - 1) * sizeof(*cache);
+    return (struct rs_cached *)(void *)((char *)cache + at);
 }
 
 /* Definitions.md section 13: mixing of identities. Order matters. */

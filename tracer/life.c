@@ -23,7 +23,8 @@
 #define END_WAITS_SECONDS 5
 
 static volatile uint32_t on_for_all[2]; /* where no memory can be zeroed for children alone */
-struct rs_state rs_state = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .on = on_for_all};
+struct rs_state rs_state = {
+    .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .on = on_for_all, .epoch = 1};
 const struct rs_core *rs_core;
 __thread struct rs_thread *rs_self;
 __thread uint32_t rs_quiet;

@@ -62,6 +62,7 @@ static bool map_ring(struct rs_thread_entry *e)
     e->thread.ring = r;
     e->thread.slots = (struct rs_event *)((char *)r + RS_RING_SLOTS_OFFSET);
     e->thread.mask = SLOTS - 1;
+    e->thread.use_tsc = rs_state.core.use_tsc;
     e->thread.head = 0;
     e->thread.limit = SLOTS / 4;
     /* Each page once, so that no later store faults. */

@@ -55,21 +55,15 @@ struct rs_comm *rs_mpi_comm_slow(struct rs_thread *t, MPI_Comm comm)
     if (h == 0 || h == rs_mpi_handle(rs_mpi_predefined.comm_null))
         return &rs_mpi_no_comm;
     int saved = errno;
-    uint32_t epoch = *rs_core->epoch;
     struct rs_comm *c = rs_core->find_comm(RS_COMM_MPI, h);
     t->depth++;
-    if (!c && rs_mpi_is_live(t)) {
+    if (!c && rs_mpi_is_live(t))
         c = define_seen(comm);
-        epoch = *rs_core->epoch;
-    }
     t->depth--;
     errno = saved;
     if (!c)
         return &rs_mpi_no_comm;
-    unsigned i = rs_cache_index(h);
-    t->comm_cache[i].handle = h;
-    t->comm_cache[i].epoch = epoch;
-    t->comm_cache[i].comm = c;
+    *rs_cached(t->comm_cache, h) = (struct rs_cached){h, c};
     return c;
 }
 
@@ -91,21 +85,15 @@ struct rs_type *rs_mpi_dtype_slow(struct rs_thread *t, MPI_Datatype type)
     if (h == 0 || h == rs_mpi_handle(rs_mpi_predefined.dtype_null))
         return &rs_mpi_no_type;
     int saved = errno;
-    uint32_t epoch = *rs_core->epoch;
     struct rs_type *x = rs_core->find_dtype(RS_COMM_MPI, h);
     t->depth++;
-    if (!x && rs_mpi_is_live(t)) {
+    if (!x && rs_mpi_is_live(t))
         x = define_dtype(type);
-        epoch = *rs_core->epoch;
-    }
     t->depth--;
     errno = saved;
     if (!x)
         return &rs_mpi_no_type;
-    unsigned i = rs_cache_index(h);
-    t->dtype_cache[i].handle = h;
-    t->dtype_cache[i].epoch = epoch;
-    t->dtype_cache[i].type = x;
+    *rs_cached(t->dtype_cache, h) = (struct rs_cached){h, x};
     return x;
 }
 
@@ -113,19 +101,13 @@ struct rs_type *rs_mpi_redop_slow(struct rs_thread *t, MPI_Op op)
 {
     uint64_t h = rs_mpi_handle(op);
     int saved = errno;
-    uint32_t epoch = *rs_core->epoch;
     struct rs_type *x = h ? rs_core->find_redop(RS_COMM_MPI, h) : &rs_mpi_no_type;
-    if (!x) {
+    if (!x)
         x = rs_core->define_redop(RS_COMM_MPI, h, rs_mpi_redop_name(op));
-        epoch = *rs_core->epoch;
-    }
     errno = saved;
     if (!x)
         return &rs_mpi_no_type;
-    unsigned i = rs_cache_index(h);
-    t->redop_cache[i].handle = h;
-    t->redop_cache[i].epoch = epoch;
-    t->redop_cache[i].type = x;
+    *rs_cached(t->redop_cache, h) = (struct rs_cached){h, x};
     return x;
 }
 
@@ -214,14 +196,10 @@ void rs_mpi_place_made(struct rs_thread *t, const struct rs_comm *parent, enum r
 
 struct rs_comm *rs_mpi_place_slow(struct rs_thread *t, enum rs_comm_api api, uint64_t handle)
 {
-    uint32_t epoch = *rs_core->epoch;
     struct rs_comm *c = rs_core->find_comm(api, handle);
     if (!c)
         return &rs_mpi_no_comm;
-    unsigned i = rs_cache_index(handle);
-    t->comm_cache[i].handle = handle;
-    t->comm_cache[i].epoch = epoch;
-    t->comm_cache[i].comm = c;
+    *rs_cached(t->comm_cache, handle) = (struct rs_cached){handle, c};
     return c;
 }
 

@@ -56,17 +56,17 @@ void rs_mpi_type_freed(uint64_t handle) RS_HIDDEN;
 RS_INLINE struct rs_comm *rs_mpi_comm(struct rs_thread *t, MPI_Comm comm)
 {
     uint64_t h = rs_mpi_handle(comm);
-    unsigned i = rs_cache_index(h);
-    if (RS_LIKELY(t->comm_cache[i].handle == h && t->comm_cache[i].epoch == *rs_core->epoch))
-        return t->comm_cache[i].comm;
+    const struct rs_cached *seen = rs_cached(t->comm_cache, h);
+    if (RS_LIKELY(seen->handle == h))
+        return seen->object;
     return rs_mpi_comm_slow(t, comm);
 }
 
 RS_INLINE struct rs_comm *rs_mpi_place(struct rs_thread *t, enum rs_comm_api api, uint64_t handle)
 {
-    unsigned i = rs_cache_index(handle);
-    if (RS_LIKELY(t->comm_cache[i].handle == handle && t->comm_cache[i].epoch == *rs_core->epoch))
-        return t->comm_cache[i].comm;
+    const struct rs_cached *seen = rs_cached(t->comm_cache, handle);
+    if (RS_LIKELY(seen->handle == handle))
+        return seen->object;
     return rs_mpi_place_slow(t, api, handle);
 }
 RS_INLINE struct rs_comm *rs_mpi_win(struct rs_thread *t, MPI_Win win)
@@ -81,18 +81,18 @@ RS_INLINE struct rs_comm *rs_mpi_file(struct rs_thread *t, MPI_File file)
 RS_INLINE struct rs_type *rs_mpi_dtype(struct rs_thread *t, MPI_Datatype type)
 {
     uint64_t h = rs_mpi_handle(type);
-    unsigned i = rs_cache_index(h);
-    if (RS_LIKELY(t->dtype_cache[i].handle == h && t->dtype_cache[i].epoch == *rs_core->epoch))
-        return t->dtype_cache[i].type;
+    const struct rs_cached *seen = rs_cached(t->dtype_cache, h);
+    if (RS_LIKELY(seen->handle == h))
+        return seen->object;
     return rs_mpi_dtype_slow(t, type);
 }
 
 RS_INLINE struct rs_type *rs_mpi_redop(struct rs_thread *t, MPI_Op op)
 {
     uint64_t h = rs_mpi_handle(op);
-    unsigned i = rs_cache_index(h);
-    if (RS_LIKELY(t->redop_cache[i].handle == h && t->redop_cache[i].epoch == *rs_core->epoch))
-        return t->redop_cache[i].type;
+    const struct rs_cached *seen = rs_cached(t->redop_cache, h);
+    if (RS_LIKELY(seen->handle == h))
+        return seen->object;
     return rs_mpi_redop_slow(t, op);
 }
 

@@ -42,6 +42,7 @@ RS_INLINE bool rs_mpi_leave(struct rs_thread *t, const struct rs_mpi_call *c, in
     if (!rs_mpi_room(t, 1 + ext))
         return false;
     struct rs_event *e = rs_slot(t, 0);
+    __builtin_prefetch(e + 12, 1);
     e->op = c->op;
     e->flags = (uint16_t)(c->flags | (result ? RS_EVENT_FAILED : 0) | (ext ? RS_EVENT_EXT : 0));
     e->peer = c->peer;

@@ -129,10 +129,9 @@ struct rs_comm *rs_nccl_known(struct rs_thread *t, ncclComm_t comm)
 struct rs_comm *rs_nccl_comm(struct rs_thread *t, ncclComm_t comm)
 {
     uint64_t handle = (uintptr_t)comm;
-    unsigned i = rs_cache_index(handle);
-    if (RS_LIKELY(comm && t->comm_cache[i].handle == handle &&
-                  t->comm_cache[i].epoch == *rs_core->epoch && t->comm_cache[i].comm))
-        return t->comm_cache[i].comm;
+    struct rs_cached *seen = rs_cached(t->comm_cache, handle);
+    if (RS_LIKELY(comm && seen->handle == handle && seen->object))
+        return seen->object;
     if (!comm)
         return NULL;
     int saved = errno;
@@ -141,9 +140,7 @@ struct rs_comm *rs_nccl_comm(struct rs_thread *t, ncclComm_t comm)
     known = known ? known : define(comm);
     t->depth--;
     errno = saved;
-    t->comm_cache[i].handle = handle;
-    t->comm_cache[i].epoch = *rs_core->epoch;
-    t->comm_cache[i].comm = known;
+    *seen = (struct rs_cached){handle, known};
     return known;
 }
 
