@@ -25,17 +25,20 @@ static uint64_t now_ns(void)
  * call itself. */
 __attribute__((noinline)) static void record(struct rs_thread *t, uint64_t handle)
 {
-    unsigned i = rs_cache_index(handle);
-    struct rs_comm *c = t->comm_cache[i].comm;
-    struct rs_type *dtype = t->dtype_cache[i].type, *redop = t->redop_cache[i].type;
-    if (t->depth || !c || !dtype || !redop || t->comm_cache[i].handle != handle)
+    const struct rs_cached *comm = rs_cached(t->comm_cache, handle);
+    const struct rs_cached *type = rs_cached(t->dtype_cache, handle);
+    const struct rs_cached *op = rs_cached(t->redop_cache, handle);
+    if (t->depth || comm->handle != handle || type->handle != handle || op->handle != handle)
         return;
+    struct rs_comm *c = comm->object;
+    struct rs_type *dtype = type->object, *redop = op->object;
     uint32_t seq = c->next_seq++;
     uint64_t start = rs_call_enter(t, RS_OP_FIRST_API, c->id, seq, -1, handle, dtype->id);
     uint64_t end = rs_call_leave(t);
     if (!rs_room(t, 1))
         return;
     struct rs_event *e = rs_slot(t, 0);
+    rs_prefetch(e);
     *e = (struct rs_event){.op = RS_OP_FIRST_API, .peer = -1, .start = start, .end = end};
     e->count = handle;
     e->comm = c->id;
@@ -56,14 +59,13 @@ struct scratch {
 static void prepare(struct scratch *s)
 {
     struct rs_thread *t = &s->thread;
-    unsigned i = rs_cache_index(1);
     t->ring = &s->ring;
     t->slots = s->slots;
     t->mask = ROUNDS * RECORDS - 1;
     t->limit = 2 * ROUNDS * RECORDS; /* each slot is met twice: only the first may fault */
-    t->comm_cache[i].handle = 1;
-    t->comm_cache[i].comm = &s->comm;
-    t->dtype_cache[i].type = t->redop_cache[i].type = &s->type;
+    t->use_tsc = rs_core->use_tsc;
+    *rs_cached(t->comm_cache, 1) = (struct rs_cached){1, &s->comm};
+    *rs_cached(t->dtype_cache, 1) = *rs_cached(t->redop_cache, 1) = (struct rs_cached){1, &s->type};
 }
 
 /* Nanoseconds of RECORDS records. The best round: in the others something else ran. */
