@@ -29,7 +29,7 @@ typedef struct {
     guint32 track, device_track; /* builder's, RS_NONE until its first event */
     guint64 tid;
     RsStr name;
-    guint64 dropped; /* as its last block says */
+    guint64 dropped;   /* as its last block says */
     gboolean has_open; /* `open` is the last OPEN block, still true as far as we know */
     struct rs_open open;
 } RsCaptureThread;

@@ -54,9 +54,9 @@ struct _RsBuilder {
     GArray *extras;       /* RsExtra */
 
     /* filled while finishing */
-    gint64 *whole_ns;          /* by RsRank: events before were left out by the size limit, 0 none */
-    gboolean cut_in_front;     /* some rank has such */
-    guint32 *rank_of_process;  /* RsRank index */
+    gint64 *whole_ns;         /* by RsRank: events before were left out by the size limit, 0 none */
+    gboolean cut_in_front;    /* some rank has such */
+    guint32 *rank_of_process; /* RsRank index */
     guint32 *process_of_track; /* by the model's track */
     GHashTable *comm_rank_of;  /* (comm, RsRank index) -> rank in comm + 1 */
 };

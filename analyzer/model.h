@@ -25,14 +25,14 @@ G_BEGIN_DECLS
 typedef guint32 RsStr; /* interned string; 0 is "" */
 
 typedef enum {
-    RS_KIND_CALL,    /* MPI or NCCL call on the host */
-    RS_KIND_DEVICE,  /* execution on the device: NCCL operation, kernel, copy */
-    RS_KIND_RANGE,   /* NVTX push/pop */
-    RS_KIND_SPAN,    /* NVTX start/end: may overlap on its track */
+    RS_KIND_CALL,   /* MPI or NCCL call on the host */
+    RS_KIND_DEVICE, /* execution on the device: NCCL operation, kernel, copy */
+    RS_KIND_RANGE,  /* NVTX push/pop */
+    RS_KIND_SPAN,   /* NVTX start/end: may overlap on its track */
     RS_KIND_MARK,
     RS_KIND_COUNTER,
-    RS_KIND_HOLE,    /* events were lost here: count of them; RS_HOLE_LIMIT is its name where the
-                      * capture's size limit left them out */
+    RS_KIND_HOLE, /* events were lost here: count of them; RS_HOLE_LIMIT is its name where the
+                   * capture's size limit left them out */
     RS_KIND_IO,
 } RsKind;
 #define RS_HOLE_LIMIT "left out by the size limit"
@@ -61,17 +61,17 @@ typedef struct {
     gint32 tag;
     RsStr domain, category; /* ranges */
     guint32 color;
-    guint64 count;      /* elements as passed */
-    guint64 bytes;      /* message: payload; collective: as nccl-tests count, what a rank passes,
-                         * and times the members where each has a part of its own */
+    guint64 count; /* elements as passed */
+    guint64 bytes; /* message: payload; collective: as nccl-tests count, what a rank passes,
+                    * and times the members where each has a part of its own */
 } RsSig;
 
 typedef enum {
     RS_FLAG_FAILED = 1 << 0,
-    RS_FLAG_OPEN = 1 << 1,      /* had not ended when the capture did; end = the last time known */
+    RS_FLAG_OPEN = 1 << 1, /* had not ended when the capture did; end = the last time known */
     RS_FLAG_CAPTURED = 1 << 2,
     RS_FLAG_IN_PLACE = 1 << 3,
-    RS_FLAG_SEQ = 1 << 4,       /* seq holds the collective's number */
+    RS_FLAG_SEQ = 1 << 4, /* seq holds the collective's number */
     RS_FLAG_RECOVERED = 1 << 5,
 } RsFlag;
 
@@ -79,20 +79,20 @@ typedef enum {
 typedef struct {
     guint32 n;
     gint64 *start_ns;
-    gint64 *end_ns;   /* >= start_ns */
-    guint32 *sig;     /* RsSig index */
-    guint16 *flags;   /* RsFlag */
-    guint16 *aux;     /* range: depth */
-    guint32 *seq;     /* collective: number on its communicator; counter: bits of a float */
-    guint32 *link;    /* nonblocking start: the event that completed it; device: its call; RS_NONE */
+    gint64 *end_ns; /* >= start_ns */
+    guint32 *sig;   /* RsSig index */
+    guint16 *flags; /* RsFlag */
+    guint16 *aux;   /* range: depth */
+    guint32 *seq;   /* collective: number on its communicator; counter: bits of a float */
+    guint32 *link;  /* nonblocking start: the event that completed it; device: its call; RS_NONE */
 } RsEvents;
 
 /* A row of slices that belong to one thread or device stream of one rank. Events of a track are
  * events [first, first + n). */
 typedef struct {
-    guint32 rank;     /* RsRank index */
+    guint32 rank; /* RsRank index */
     guint32 first, n;
-    RsStr name;       /* "main", "thread 4243", "NCCL device 0" */
+    RsStr name; /* "main", "thread 4243", "NCCL device 0" */
     guint64 tid;
     gboolean device;
 } RsTrack;
@@ -108,17 +108,17 @@ typedef enum {
 } RsEnding;
 
 typedef struct {
-    gint32 rank;      /* world rank; -1 unknown (then the label tells) */
-    guint32 host;     /* RsHost index */
-    guint32 domain;   /* clock domain index */
+    gint32 rank;    /* world rank; -1 unknown (then the label tells) */
+    guint32 host;   /* RsHost index */
+    guint32 domain; /* clock domain index */
     gint64 pid;
     RsStr program, path; /* path: the capture it came from */
     guint32 first_track, n_tracks;
     gint64 first_ns, last_ns; /* of early endings: it was seen alive up to last_ns */
     guint64 events, dropped;
     RsEnding ending;
-    gboolean missing; /* no capture of this rank was found; all else is zero, host too */
-    RsStr note;       /* why it is incomplete; "" where it is not */
+    gboolean missing;   /* no capture of this rank was found; all else is zero, host too */
+    RsStr note;         /* why it is incomplete; "" where it is not */
     guint32 open_event; /* the innermost call it was in at the end, RS_NONE */
 } RsRank;
 
@@ -128,19 +128,19 @@ typedef struct {
 } RsHost;
 
 typedef struct {
-    RsStr name;             /* machine and time namespace */
-    gint64 offset_ns;       /* added to its time at its first event */
+    RsStr name;       /* machine and time namespace */
+    gint64 offset_ns; /* added to its time at its first event */
     gdouble drift_ppm;
-    gint64 uncertainty_ns;  /* of its ticks, and of what joins it to the reference clock */
+    gint64 uncertainty_ns; /* of its ticks, and of what joins it to the reference clock */
 } RsDomain;
 
 /* A communicator, one for all its members. */
 typedef struct {
     guint64 identity, parent;
-    guint32 api;            /* enum rs_comm_api */
+    guint32 api; /* enum rs_comm_api */
     gint32 size;
-    guint32 n_members;      /* entries of members: size, fewer where nobody says who the rest are */
-    guint32 *members;       /* RsRank index by rank in the communicator; RS_NONE where absent */
+    guint32 n_members; /* entries of members: size, fewer where nobody says who the rest are */
+    guint32 *members;  /* RsRank index by rank in the communicator; RS_NONE where absent */
     RsStr name;
 } RsComm;
 
@@ -151,26 +151,26 @@ typedef struct {
  * A communicator of which only one member has a capture gives no instances: nothing to match.
  */
 typedef struct {
-    guint32 comm;           /* RsComm index */
+    guint32 comm; /* RsComm index */
     guint32 seq;
-    guint32 sig;            /* of the first member present */
-    guint32 n_present;      /* members whose events we have */
-    guint32 first_member;   /* in RsModel.member_events: n_members entries, RS_NONE where absent */
+    guint32 sig;          /* of the first member present */
+    guint32 n_present;    /* members whose events we have */
+    guint32 first_member; /* in RsModel.member_events: n_members entries, RS_NONE where absent */
     gint64 first_arrival_ns, last_arrival_ns, last_end_ns; /* over the members present */
-    guint32 last_rank;      /* RsRank index of the last to arrive */
-    guint32 step;           /* RS_NONE outside steps */
-    gboolean complete;      /* all members present, all ended */
-    gboolean timed;         /* arrivals are known: host-blocking, or device intervals exist */
-    gboolean warmup;        /* first of its (communicator, operation, size class) */
-    gboolean mismatched;    /* members disagree on operation, type, count or root */
+    guint32 last_rank;                                     /* RsRank index of the last to arrive */
+    guint32 step;                                          /* RS_NONE outside steps */
+    gboolean complete;                                     /* all members present, all ended */
+    gboolean timed;      /* arrivals are known: host-blocking, or device intervals exist */
+    gboolean warmup;     /* first of its (communicator, operation, size class) */
+    gboolean mismatched; /* members disagree on operation, type, count or root */
 } RsInstance;
 
 /* A moment at which all ranks must be ready, not a call: ranges named NEGOTIATE_* of one tensor,
  * matched by (tensor, occurrence). Same arrival logic as RsInstance. */
 typedef struct {
-    RsStr name;             /* the tensor */
+    RsStr name; /* the tensor */
     guint32 occurrence;
-    guint32 first_member;   /* in member_events: n_ranks entries by RsRank index */
+    guint32 first_member; /* in member_events: n_ranks entries by RsRank index */
     guint32 n_present;
     gint64 first_arrival_ns, last_arrival_ns, last_end_ns;
     guint32 last_rank;
@@ -179,21 +179,21 @@ typedef struct {
 
 /* One message, matched by (communicator, source, destination, tag, order). */
 typedef struct {
-    guint32 send, recv;     /* events; RS_NONE where one side is missing */
-    guint32 src, dst;       /* RsRank index */
+    guint32 send, recv; /* events; RS_NONE where one side is missing */
+    guint32 src, dst;   /* RsRank index */
     guint64 bytes;
-    gint64 both_ns;         /* when both sides had arrived; of one side where the other is missing */
-    gint64 end_ns;          /* when the receiver had it */
+    gint64 both_ns; /* when both sides had arrived; of one side where the other is missing */
+    gint64 end_ns;  /* when the receiver had it */
     guint32 step;
-    gboolean timed;         /* both sides known and ended, and their times are those of the transfer:
-                             * host-blocking or completed calls, or device intervals */
+    gboolean timed; /* both sides known and ended, and their times are those of the transfer:
+                     * host-blocking or completed calls, or device intervals */
 } RsMessage;
 
 typedef struct {
-    guint32 number;         /* as the program counts, else from 0 */
-    gboolean complete;      /* all ranks have its beginning and end */
+    guint32 number;          /* as the program counts, else from 0 */
+    gboolean complete;       /* all ranks have its beginning and end */
     gint64 start_ns, end_ns; /* earliest begin, latest end over ranks */
-    guint32 first_span;     /* in RsModel.step_spans: n_ranks entries */
+    guint32 first_span;      /* in RsModel.step_spans: n_ranks entries */
 } RsStep;
 
 typedef struct {
@@ -209,29 +209,29 @@ typedef struct {
 typedef struct _RsModel RsModel;
 struct _RsModel {
     RsEvents events;
-    GArray *sigs;          /* RsSig */
-    GArray *tracks;        /* RsTrack, by rank then thread */
-    GArray *ranks;         /* RsRank, sorted by world rank */
-    GArray *hosts;         /* RsHost, in order of their lowest rank */
-    GArray *domains;       /* RsDomain */
-    GArray *comms;         /* RsComm */
-    GArray *instances;     /* RsInstance, by last arrival */
-    GArray *rendezvous;    /* RsRendezvous, by last arrival */
-    GArray *messages;      /* RsMessage, by both_ns */
-    GArray *steps;         /* RsStep */
-    GArray *step_spans;    /* RsSpan */
-    GArray *member_events; /* guint32 */
-    GPtrArray *warnings;   /* RsWarning */
-    GHashTable *meta;      /* char* "rank/key" or "key" -> char* */
-    GPtrArray *strings;    /* by RsStr */
-    gint32 world_size;     /* ranks the run had; >= ranks->len where captures are missing */
+    GArray *sigs;            /* RsSig */
+    GArray *tracks;          /* RsTrack, by rank then thread */
+    GArray *ranks;           /* RsRank, sorted by world rank */
+    GArray *hosts;           /* RsHost, in order of their lowest rank */
+    GArray *domains;         /* RsDomain */
+    GArray *comms;           /* RsComm */
+    GArray *instances;       /* RsInstance, by last arrival */
+    GArray *rendezvous;      /* RsRendezvous, by last arrival */
+    GArray *messages;        /* RsMessage, by both_ns */
+    GArray *steps;           /* RsStep */
+    GArray *step_spans;      /* RsSpan */
+    GArray *member_events;   /* guint32 */
+    GPtrArray *warnings;     /* RsWarning */
+    GHashTable *meta;        /* char* "rank/key" or "key" -> char* */
+    GPtrArray *strings;      /* by RsStr */
+    gint32 world_size;       /* ranks the run had; >= ranks->len where captures are missing */
     gint64 base_realtime_ns; /* Unix time of 0 */
     gint64 duration_ns;
     gint64 clock_uncertainty_ns; /* greatest over domains */
     const gchar *clock_method;   /* "single domain", "round trips", "collective ends", "none" */
     gboolean clock_trusted;
-    const gchar *step_source;    /* "marks", "ranges", "repetition", "none" */
-    gboolean incomplete;         /* something is missing: ranks' notes and warnings say what */
+    const gchar *step_source; /* "marks", "ranges", "repetition", "none" */
+    gboolean incomplete;      /* something is missing: ranks' notes and warnings say what */
     guint64 dropped;
 };
 
@@ -269,11 +269,12 @@ gboolean rs_model_is_left_out(const RsModel *m, guint32 event);
 /* Whether two members' events may meet in one collective: the same operation, type, count and root.
  * Of one that has not ended the reduction is not known. */
 gboolean rs_model_calls_agree(const RsModel *m, guint32 a, guint32 b);
-/* Index of the first step that ends after `ns` on the rank (RsRank index), steps->len if none; steps
- * that the rank doesn't have count by the others' end. Binary search: a rank's steps are in order. */
+/* Index of the first step that ends after `ns` on the rank (RsRank index), steps->len if none;
+ * steps that the rank doesn't have count by the others' end. Binary search: a rank's steps are in
+ * order. */
 guint32 rs_model_first_step(const RsModel *m, guint32 rank, gint64 ns);
-/* Whether a range of these times is a step of the rank (RsRank index), whatever it is called. Binary
- * search. */
+/* Whether a range of these times is a step of the rank (RsRank index), whatever it is called.
+ * Binary search. */
 gboolean rs_model_is_step(const RsModel *m, guint32 rank, gint64 start_ns, gint64 end_ns);
 /* k of [2^k, 2^(k+1)); RS_NONE for 0 bytes. */
 guint32 rs_size_class(guint64 bytes);

@@ -23,8 +23,9 @@ typedef enum {
 
 typedef struct {
     RsRingState state;
-    gchar *prefix;         /* of the rings' paths, NULL none */
-    guint64 replaced_bytes; /* or that, where the file is just as long: it took the capture's place */
+    gchar *prefix; /* of the rings' paths, NULL none */
+    guint64
+        replaced_bytes; /* or that, where the file is just as long: it took the capture's place */
     guint64 capture_bytes; /* ORPHANED: the capture counts up to here, then come `blocks` */
     GByteArray *blocks;    /* ORPHANED; of rs_recover_look_now also LIVE */
     GPtrArray *files;      /* char*: the rings */

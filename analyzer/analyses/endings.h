@@ -14,7 +14,8 @@
 
 G_BEGIN_DECLS
 
-/* A rank lives on after it was last seen alive: 0.1 s at most, longer where its processor is busy. */
+/* A rank lives on after it was last seen alive: 0.1 s at most, longer where its processor is busy.
+ */
 #define RS_ALIVE_SEEN_NS 500000000
 
 typedef struct {

@@ -28,8 +28,8 @@ typedef struct {
 void rs_lanes_init(RsLanes *lanes, const RsModel *model);
 void rs_lanes_release(RsLanes *lanes);
 
-/* Where a slice is drawn to: an open one to the end of the run, unless its rank is known to have died
- * before. */
+/* Where a slice is drawn to: an open one to the end of the run, unless its rank is known to have
+ * died before. */
 gint64 rs_lanes_end_ns(const RsModel *model, guint32 event);
 
 G_END_DECLS

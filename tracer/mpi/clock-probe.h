@@ -7,9 +7,10 @@
  * the capture. Ranks of one domain share a clock and exchange nothing.
  * On the way every rank takes world rank 0's run id, as a launcher may give each host another.
  * Limits: a peer that does not answer within the deadline is given up: nobody is delayed for long.
- * Where the launcher says that all ranks are on one host, nothing is exchanged. Else MPI_Init starts
- * a communicator of all ranks, waits some seconds for it, and does without clocks if a rank is not
- * traced: then this rank has made one nonblocking collective of MPI_COMM_WORLD more than that one.
+ * Where the launcher says that all ranks are on one host, nothing is exchanged. Else MPI_Init
+ * starts a communicator of all ranks, waits some seconds for it, and does without clocks if a rank
+ * is not traced: then this rank has made one nonblocking collective of MPI_COMM_WORLD more than
+ * that one.
  */
 #ifndef RS_TRACER_MPI_CLOCK_PROBE_H
 #define RS_TRACER_MPI_CLOCK_PROBE_H

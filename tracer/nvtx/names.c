@@ -164,7 +164,7 @@ uint32_t rs_nvtx_message_id(const char *message)
     static __thread struct {
         uint64_t hash;
         uint32_t bytes, generation, id;
-    } *cache __attribute__((tls_model("initial-exec")));
+    } * cache __attribute__((tls_model("initial-exec")));
     if (!message || !message[0])
         return 0;
     if (RS_UNLIKELY(!cache) && !rs_thread_memory(&cache, CACHED * sizeof *cache))
