@@ -3,12 +3,13 @@
  * rt-coordinator.h - rank 0's memory of which ranks have which tensors ready, and its decisions.
  *
  * Model: announcements go in, one per rank and tensor; a tensor that all ranks have announced comes
- * out in an order, in the sequence in which tensors became complete. Where ranks disagree about it
- * (kind, type, count, row, group, operation, scales, root) it comes out as an error that names what
- * each rank said. A rank that has joined counts as ready for everything, but it is no root; the
- * order to join comes when all have, and names the last as root. Once a rank has announced its
- * shutdown, tensors that it hasn't announced fail; when all have, an order of kind RT_SHUTDOWN is
- * the last. No communication, no threads: the caller's.
+ * out in an order: of those that are complete the highest priority first (what any rank gave it),
+ * then in the sequence in which they became complete. Where ranks disagree about it (kind, type,
+ * shape, group, operation, scales, root) it comes out as an error that names what each rank said. A
+ * rank that has joined counts as ready for everything, but it is no root; the order to join comes
+ * when all have, and names the last as root. Once a rank has announced its shutdown, tensors that
+ * it hasn't announced fail; when all have, an order of kind RT_SHUTDOWN is the last. No
+ * communication, no threads: the caller's.
  */
 #ifndef RT_COORDINATOR_H
 #define RT_COORDINATOR_H

@@ -31,6 +31,19 @@ const char *rt_op_name(enum rt_op op)
     return op < RT_OP_COUNT ? names[op] : "?";
 }
 
+bool rt_tensor_is_like(const struct rt_tensor *a, const struct rt_tensor *b)
+{
+    return a->kind == b->kind && a->type == b->type && a->op == b->op && a->root == b->root &&
+           a->count == b->count && a->row_count == b->row_count && a->members == b->members &&
+           a->prescale == b->prescale && a->postscale == b->postscale &&
+           strcmp(a->shape, b->shape) == 0;
+}
+
+bool rt_rows_may_differ(enum rt_kind kind)
+{
+    return kind == RT_ALLGATHER || kind == RT_ALLTOALL;
+}
+
 void rt_order_clear(struct rt_order *order)
 {
     free(order->tensors);

@@ -9,6 +9,7 @@
 #ifndef RT_MESSAGE_H
 #define RT_MESSAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,18 +33,25 @@ const char *rt_kind_name(enum rt_kind kind); /* "ALLREDUCE": Horovod's word */
 const char *rt_type_name(enum rt_type type); /* "float32" */
 const char *rt_op_name(enum rt_op op);       /* "sum" */
 
-/* What all ranks must say alike of a tensor. */
+/* What all ranks must say alike of a tensor, but for its priority. */
 struct rt_tensor {
     uint8_t kind, type, op; /* enum rt_kind, rt_type, rt_op */
     int32_t root;           /* broadcast; of an order to join: the last to do so; else 0 */
+    int32_t priority;       /* of an order: the highest that any rank gave; else this rank's */
     uint32_t members;       /* a group's tensors; else 0 */
     uint64_t count;         /* elements; reducescatter: rows; a group: as it lies in the buffer;
                                0 where ranks may differ */
     uint64_t row_count;     /* elements of a row; 0: no rows */
     double prescale, postscale;
     char name[RT_NAME_MAX + 1];
-    char shape[RT_SHAPE_MAX + 1]; /* a group's counts, for comparison; else "" */
+    char shape[RT_SHAPE_MAX + 1]; /* "[2,3]", "[*,3]" where ranks' rows may differ; of a group
+                                     each's; "" where it follows from the counts */
 };
+
+/* Do two ranks say the same, the priority aside? */
+bool rt_tensor_is_like(const struct rt_tensor *a, const struct rt_tensor *b);
+/* Each rank may bring another number of rows. */
+bool rt_rows_may_differ(enum rt_kind kind);
 
 /* Own storage; release with rt_order_clear. */
 struct rt_order {

@@ -27,7 +27,7 @@ struct rt_operation {
     const void *in;
     void *out;
     struct rt_member *members; /* tensor.members of them */
-    uint64_t rows;             /* allgather: of this rank */
+    uint64_t rows;             /* allgather, alltoall: of this rank */
     uint64_t *splits;          /* alltoall: rows to each rank */
     struct rt_parts *parts;    /* allgather, alltoall: what comes of it */
     bool stand_in;

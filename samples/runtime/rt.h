@@ -36,7 +36,19 @@
 
 #include "rt-types.h"
 
-#define RT_NAME_MAX 255 /* bytes of a tensor's name */
+#define RT_NAME_MAX       255 /* bytes of a tensor's name */
+#define RT_DIMENSIONS_MAX 8
+
+/* What an operation may say beside; NULL, or zeros, for nothing. */
+struct rt_options {
+    /* Of what is ready at once the higher goes first. Where ranks differ, the highest counts. */
+    int priority;
+    /* The tensor's shape, whose product is the count (the first dimension: the rows; the product of
+     * the others: the elements of a row). Ranks' must be the same, but for rows that may differ; it
+     * stands in the message where they are not. A group has none. */
+    unsigned dimensions; /* 0: [count], or [rows,row_count] */
+    const uint64_t *shape;
+};
 
 /* Starts the runtime; every rank of the launcher's job calls it. */
 int rt_init(void);
@@ -54,7 +66,8 @@ int rt_cross_size(void);
 
 /* out = postscale * op over ranks (prescale * in). Returns a handle. */
 int rt_allreduce_async(const char *name, const void *in, void *out, uint64_t count,
-                       enum rt_type type, enum rt_op op, double prescale, double postscale);
+                       enum rt_type type, enum rt_op op, double prescale, double postscale,
+                       const struct rt_options *options);
 struct rt_group_member {
     const void *in;
     void *out;
@@ -63,13 +76,14 @@ struct rt_group_member {
 /* As above, of `n` tensors of one type, under the group's name: all are done, or none. Returns one
  * handle. */
 int rt_grouped_allreduce_async(const char *name, const struct rt_group_member *members, unsigned n,
-                               enum rt_type type, enum rt_op op, double prescale, double postscale);
+                               enum rt_type type, enum rt_op op, double prescale, double postscale,
+                               const struct rt_options *options);
 /* Of `rows` rows of `row_count` elements, reduced over ranks, `out` gets those of this rank: the
  * ranks' rows are consecutive and differ by at most one, the more first (rt_rows_of). out =
  * postscale * op over ranks (prescale * in). Returns a handle. */
 int rt_reducescatter_async(const char *name, const void *in, void *out, uint64_t rows,
                            uint64_t row_count, enum rt_type type, enum rt_op op, double prescale,
-                           double postscale);
+                           double postscale, const struct rt_options *options);
 /* How many of `rows` rows rt_reducescatter_async gives `rank`. */
 uint64_t rt_rows_of(uint64_t rows, int rank);
 
@@ -86,18 +100,19 @@ void rt_parts_clear(struct rt_parts *parts);
  * *ret is written when the operation is done without error, and is the caller's to clear. Returns a
  * handle. */
 int rt_allgather_async(const char *name, const void *in, uint64_t rows, uint64_t row_count,
-                       enum rt_type type, struct rt_parts *ret);
+                       enum rt_type type, struct rt_parts *ret, const struct rt_options *options);
 /* splits[r] of this rank's rows go to rank r, in this order (rt_size() splits); else as above. */
 int rt_alltoall_async(const char *name, const void *in, const uint64_t *splits, uint64_t row_count,
-                      enum rt_type type, struct rt_parts *ret);
+                      enum rt_type type, struct rt_parts *ret, const struct rt_options *options);
 
 /* Done when every rank has called it; until then this rank may hand over nothing else. What it
  * handed over before is still done. *ret_last is the rank that came last. Returns a handle. */
-int rt_join_async(int *ret_last);
+int rt_join_async(int *ret_last, const struct rt_options *options);
 /* root's `data` to all; fails where root has joined. Returns a handle. */
-int rt_broadcast_async(const char *name, void *data, uint64_t count, enum rt_type type, int root);
+int rt_broadcast_async(const char *name, void *data, uint64_t count, enum rt_type type, int root,
+                       const struct rt_options *options);
 /* Done when every rank has called it. Returns a handle. One at a time. */
-int rt_barrier_async(void);
+int rt_barrier_async(const struct rt_options *options);
 
 /* 1 done, 0 not yet, -EINVAL no such handle. */
 int rt_poll(int handle);
@@ -114,6 +129,7 @@ struct rt_parameter {
 };
 
 /* Gives all ranks root's parameters, and waits for it. */
-int rt_broadcast_parameters(const struct rt_parameter *parameters, unsigned n, int root);
+int rt_broadcast_parameters(const struct rt_parameter *parameters, unsigned n, int root,
+                            const struct rt_options *options);
 
 #endif

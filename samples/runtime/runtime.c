@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rt-describe.h"
 #include "rt-fusion.h"
 #include "rt-worker.h"
 
@@ -18,7 +19,7 @@ static struct {
     struct rt_topology topology;
 } self;
 
-static _Thread_local char last_error[4096];
+static _Thread_local char last_error[32768]; /* holds the values of hundreds of ranks */
 
 const char *rt_error(void)
 {
@@ -56,11 +57,23 @@ int rt_init(void)
     return fail(error, "rt_init: %s", message);
 }
 
-/* Takes the operation, which may be NULL. */
-static int hand_over(struct rt_operation *o)
+static int take_options(struct rt_operation *o, const struct rt_options *options)
 {
-    if (!o)
-        return fail(-ENOMEM, "no memory");
+    struct rt_tensor *t = &o->tensor;
+    if (!options)
+        return 0;
+    t->priority = options->priority;
+    if (t->members > 0 && options->dimensions > 0)
+        return fail(-EINVAL, "tensor %s: a group has no shape", t->name);
+    if (rt_describe_shape(t, options, rt_rows_may_differ(t->kind) ? o->rows : t->count))
+        return fail(-EINVAL,
+                    "tensor %s: its shape has more than %d dimensions, or doesn't give its count",
+                    t->name, RT_DIMENSIONS_MAX);
+    return 0;
+}
+
+static int add_to_table(struct rt_operation *o)
+{
     rt_phase_negotiate(&o->phases, &o->tensor);
     int handle = rt_table_add(self.table, o);
     if (handle >= 0)
@@ -72,7 +85,19 @@ static int hand_over(struct rt_operation *o)
         fail(handle, "tensor %s: the runtime has ended", o->tensor.name);
     if (handle == -EBUSY)
         fail(handle, "tensor %s: this rank has joined, and not all others have", o->tensor.name);
-    rt_operation_free(o);
+    return handle;
+}
+
+/* Takes the operation, which may be NULL. */
+static int hand_over(struct rt_operation *o, const struct rt_options *options)
+{
+    if (!o)
+        return fail(-ENOMEM, "no memory");
+    int handle = take_options(o, options);
+    if (handle == 0)
+        handle = add_to_table(o);
+    if (handle < 0)
+        rt_operation_free(o);
     return handle;
 }
 
@@ -80,7 +105,7 @@ int rt_shutdown(void)
 {
     if (!self.worker)
         return fail(-ESHUTDOWN, "rt_shutdown: not running");
-    int handle = hand_over(rt_operation_new(RT_SHUTDOWN, RESERVED "shutdown"));
+    int handle = hand_over(rt_operation_new(RT_SHUTDOWN, RESERVED "shutdown"), NULL);
     int error = handle < 0 ? handle : rt_wait(handle);
     if (handle == -ENOMEM)
         return error; /* the others don't know: still running */
@@ -161,7 +186,8 @@ static struct rt_operation *new_reduction(enum rt_kind kind, const char *name, e
 }
 
 int rt_allreduce_async(const char *name, const void *in, void *out, uint64_t count,
-                       enum rt_type type, enum rt_op op, double prescale, double postscale)
+                       enum rt_type type, enum rt_op op, double prescale, double postscale,
+                       const struct rt_options *options)
 {
     int error = check(name, count, type);
     if (!error)
@@ -174,28 +200,7 @@ int rt_allreduce_async(const char *name, const void *in, void *out, uint64_t cou
         o->in = in;
         o->out = out;
     }
-    return hand_over(o);
-}
-
-/* All counts, so that ranks' can be compared; of many, the first and a number made of all. */
-static void describe_group(struct rt_tensor *tensor, const struct rt_member *members, unsigned n)
-{
-    enum { TAIL = 32 };
-    uint64_t hash = 14695981039346656037u; /* FNV-1a's */
-    size_t used = 0;
-    bool whole = true;
-    for (unsigned i = 0; i < n; i++) {
-        char text[24];
-        int length = snprintf(text, sizeof text, "%s%llu", i ? "+" : "",
-                              (unsigned long long)members[i].count);
-        hash = (hash ^ members[i].count) * 1099511628211u;
-        whole = whole && used + (size_t)length < sizeof tensor->shape - TAIL;
-        if (whole)
-            memcpy(tensor->shape + used, text, (size_t)length + 1);
-        used += whole ? (size_t)length : 0;
-    }
-    if (!whole)
-        snprintf(tensor->shape + used, TAIL, "... (%016llx)", (unsigned long long)hash);
+    return hand_over(o, options);
 }
 
 static int fill_group(struct rt_operation *o, const struct rt_group_member *members, unsigned n)
@@ -214,12 +219,13 @@ static int fill_group(struct rt_operation *o, const struct rt_group_member *memb
     }
     o->tensor.members = n;
     o->tensor.count = bytes / rt_type_bytes(o->tensor.type);
-    describe_group(&o->tensor, o->members, n);
+    rt_describe_group(&o->tensor, o->members, n);
     return 0;
 }
 
 int rt_grouped_allreduce_async(const char *name, const struct rt_group_member *members, unsigned n,
-                               enum rt_type type, enum rt_op op, double prescale, double postscale)
+                               enum rt_type type, enum rt_op op, double prescale, double postscale,
+                               const struct rt_options *options)
 {
     int error = check(name, 0, type);
     if (!error)
@@ -234,12 +240,12 @@ int rt_grouped_allreduce_async(const char *name, const struct rt_group_member *m
         rt_operation_free(o);
         return error;
     }
-    return hand_over(o);
+    return hand_over(o, options);
 }
 
 int rt_reducescatter_async(const char *name, const void *in, void *out, uint64_t rows,
                            uint64_t row_count, enum rt_type type, enum rt_op op, double prescale,
-                           double postscale)
+                           double postscale, const struct rt_options *options)
 {
     int error = check(name, rows, type);
     if (!error)
@@ -255,7 +261,7 @@ int rt_reducescatter_async(const char *name, const void *in, void *out, uint64_t
         o->in = in;
         o->out = out;
     }
-    return hand_over(o);
+    return hand_over(o, options);
 }
 
 uint64_t rt_rows_of(uint64_t rows, int rank)
@@ -278,7 +284,7 @@ static struct rt_operation *new_gathering(enum rt_kind kind, const char *name, c
 }
 
 int rt_allgather_async(const char *name, const void *in, uint64_t rows, uint64_t row_count,
-                       enum rt_type type, struct rt_parts *ret)
+                       enum rt_type type, struct rt_parts *ret, const struct rt_options *options)
 {
     int error = check(name, rows, type);
     if (!error)
@@ -288,15 +294,18 @@ int rt_allgather_async(const char *name, const void *in, uint64_t rows, uint64_t
     struct rt_operation *o = new_gathering(RT_ALLGATHER, name, in, row_count, type, ret);
     if (o)
         o->rows = rows;
-    return hand_over(o);
+    return hand_over(o, options);
 }
 
 int rt_alltoall_async(const char *name, const void *in, const uint64_t *splits, uint64_t row_count,
-                      enum rt_type type, struct rt_parts *ret)
+                      enum rt_type type, struct rt_parts *ret, const struct rt_options *options)
 {
+    uint64_t rows = 0;
     int error = check(name, 0, type);
-    for (int r = 0; !error && r < self.topology.size; r++)
+    for (int r = 0; !error && r < self.topology.size; r++) {
         error = check_rows(name, splits[r], row_count);
+        rows += splits[r];
+    }
     if (error)
         return error;
     const size_t bytes = (size_t)self.topology.size * sizeof *splits;
@@ -308,20 +317,22 @@ int rt_alltoall_async(const char *name, const void *in, const uint64_t *splits, 
         return fail(-ENOMEM, "no memory");
     }
     memcpy(o->splits, splits, bytes);
-    return hand_over(o);
+    o->rows = rows;
+    return hand_over(o, options);
 }
 
-int rt_join_async(int *ret_last)
+int rt_join_async(int *ret_last, const struct rt_options *options)
 {
     if (!self.worker)
         return fail(-ESHUTDOWN, "join: the runtime is not running");
     struct rt_operation *o = rt_operation_new(RT_JOIN, RT_JOIN_NAME);
     if (o)
         o->out = ret_last;
-    return hand_over(o);
+    return hand_over(o, options);
 }
 
-int rt_broadcast_async(const char *name, void *data, uint64_t count, enum rt_type type, int root)
+int rt_broadcast_async(const char *name, void *data, uint64_t count, enum rt_type type, int root,
+                       const struct rt_options *options)
 {
     int error = check(name, count, type);
     if (error)
@@ -335,14 +346,14 @@ int rt_broadcast_async(const char *name, void *data, uint64_t count, enum rt_typ
         o->tensor.root = root;
         o->in = o->out = data;
     }
-    return hand_over(o);
+    return hand_over(o, options);
 }
 
-int rt_barrier_async(void)
+int rt_barrier_async(const struct rt_options *options)
 {
     if (!self.worker)
         return fail(-ESHUTDOWN, "barrier: the runtime is not running");
-    return hand_over(rt_operation_new(RT_BARRIER, RESERVED "barrier"));
+    return hand_over(rt_operation_new(RT_BARRIER, RESERVED "barrier"), options);
 }
 
 int rt_poll(int handle)
@@ -365,7 +376,8 @@ int rt_wait(int handle)
     return result;
 }
 
-int rt_broadcast_parameters(const struct rt_parameter *parameters, unsigned n, int root)
+int rt_broadcast_parameters(const struct rt_parameter *parameters, unsigned n, int root,
+                            const struct rt_options *options)
 {
     int *handles = malloc((n + 1) * sizeof *handles);
     if (!handles)
@@ -374,7 +386,7 @@ int rt_broadcast_parameters(const struct rt_parameter *parameters, unsigned n, i
     unsigned begun = 0;
     while (begun < n && !error) {
         const struct rt_parameter *p = &parameters[begun];
-        int handle = rt_broadcast_async(p->name, p->data, p->count, p->type, root);
+        int handle = rt_broadcast_async(p->name, p->data, p->count, p->type, root, options);
         if (handle < 0)
             error = handle;
         else

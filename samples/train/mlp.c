@@ -33,7 +33,7 @@ static void share_parameters(struct net *net)
     for (int t = 0; t < NET_TENSORS; t++)
         parameters[t] = (struct rt_parameter){net->tensor[t].name, net->tensor[t].value,
                                               net->tensor[t].count, RT_FLOAT32};
-    if (rt_broadcast_parameters(parameters, NET_TENSORS, 0) < 0)
+    if (rt_broadcast_parameters(parameters, NET_TENSORS, 0, NULL) < 0)
         die("broadcast of the parameters", rt_error());
 }
 
@@ -41,7 +41,8 @@ static int average_gradient(struct net_tensor *t)
 {
     char name[64];
     snprintf(name, sizeof name, "gradient.%s", t->name);
-    return rt_allreduce_async(name, t->gradient, t->gradient, t->count, RT_FLOAT32, RT_AVG, 1, 1);
+    return rt_allreduce_async(name, t->gradient, t->gradient, t->count, RT_FLOAT32, RT_AVG, 1, 1,
+                              NULL);
 }
 
 /* One step; returns the loss of this rank's batch. */
@@ -78,7 +79,7 @@ static float step(struct net *net, const struct rt_faults *faults, float rate)
 
 static float mean_over_ranks(float value)
 {
-    wait_for(rt_allreduce_async("loss", &value, &value, 1, RT_FLOAT32, RT_AVG, 1, 1));
+    wait_for(rt_allreduce_async("loss", &value, &value, 1, RT_FLOAT32, RT_AVG, 1, 1, NULL));
     return value;
 }
 
@@ -87,10 +88,10 @@ static int differing_ranks(uint64_t checksum)
 {
     int32_t words[2], differs;
     memcpy(words, &checksum, sizeof words);
-    int handle = rt_broadcast_async("checksum", words, 2, RT_INT32, 0);
+    int handle = rt_broadcast_async("checksum", words, 2, RT_INT32, 0, NULL);
     wait_for(handle);
     differs = memcmp(words, &checksum, sizeof words) != 0;
-    wait_for(rt_allreduce_async("differs", &differs, &differs, 1, RT_INT32, RT_SUM, 1, 1));
+    wait_for(rt_allreduce_async("differs", &differs, &differs, 1, RT_INT32, RT_SUM, 1, 1, NULL));
     return differs;
 }
 

@@ -32,7 +32,7 @@ static int hand_over(int i)
 {
     char name[32];
     snprintf(name, sizeof name, "tensor.%d", i);
-    int handle = rt_allreduce_async(name, in[i], out[i], LENGTH, RT_FLOAT32, RT_SUM, 1, 1);
+    int handle = rt_allreduce_async(name, in[i], out[i], LENGTH, RT_FLOAT32, RT_SUM, 1, 1, NULL);
     check(handle);
     return handle;
 }
@@ -52,7 +52,7 @@ static void step(enum way way)
         members[i] = (struct rt_group_member){in[i], out[i], LENGTH};
     if (way == GROUPED)
         check(rt_wait(
-            rt_grouped_allreduce_async("group", members, TENSORS, RT_FLOAT32, RT_SUM, 1, 1)));
+            rt_grouped_allreduce_async("group", members, TENSORS, RT_FLOAT32, RT_SUM, 1, 1, NULL)));
 }
 
 static double now(void)
@@ -64,7 +64,8 @@ static double now(void)
 
 static double slowest(double value)
 {
-    check(rt_wait(rt_allreduce_async("slowest", &value, &value, 1, RT_FLOAT64, RT_MAX, 1, 1)));
+    check(
+        rt_wait(rt_allreduce_async("slowest", &value, &value, 1, RT_FLOAT64, RT_MAX, 1, 1, NULL)));
     return value;
 }
 
@@ -89,7 +90,7 @@ int main(int argc, char **argv)
     check(rt_init());
     for (int r = -1; r < rounds; r++) /* the first warms up */
         for (int way = 0; way < WAYS; way++) {
-            check(rt_wait(rt_barrier_async()));
+            check(rt_wait(rt_barrier_async(NULL)));
             double begin = now();
             step((enum way)way);
             double took = slowest(now() - begin);

@@ -109,7 +109,8 @@ static void check_allreduce(void)
             prepare(&tensors[t], t, round);
         for (int i = 0; i < TENSORS; i++) {
             struct tensor *t = &tensors[place(i)];
-            t->handle = rt_allreduce_async(t->name, t->in, t->out, t->count, t->type, t->op, 1, 1);
+            t->handle =
+                rt_allreduce_async(t->name, t->in, t->out, t->count, t->type, t->op, 1, 1, NULL);
             CHECK(t->handle >= 0, "%s", t->name);
         }
         for (int t = 0; t < TENSORS; t++) {
@@ -124,7 +125,7 @@ static void check_scales(void)
     float in[5], out[5];
     for (int i = 0; i < 5; i++)
         in[i] = (float)(4 * value(rt_rank(), 0, (uint64_t)i, 0));
-    int handle = rt_allreduce_async("scaled", in, out, 5, RT_FLOAT32, RT_SUM, 0.25, 2);
+    int handle = rt_allreduce_async("scaled", in, out, 5, RT_FLOAT32, RT_SUM, 0.25, 2, NULL);
     CHECK(rt_wait(handle) == 0, "scaled");
     for (int i = 0; i < 5; i++)
         CHECK(out[i] == 2 * expected(0, (uint64_t)i, 0, RT_SUM), "scaled[%d] is %.9g", i, out[i]);
@@ -165,7 +166,8 @@ static int hand_over(struct typed *t)
 {
     double before = t->scaled && is_float(t->type) ? 0.5 : 1;
     double after = !t->scaled ? 1 : is_float(t->type) ? 2 : 0.5;
-    return rt_allreduce_async(t->name, t->in, t->out, t->count, t->type, t->op, before, after);
+    return rt_allreduce_async(t->name, t->in, t->out, t->count, t->type, t->op, before, after,
+                              NULL);
 }
 
 static double typed_expected(const struct typed *t, int tensor, uint64_t i)
@@ -242,7 +244,7 @@ static void check_not_finite(void)
     set_element(data, 0, RT_FLOAT16, rt_rank() == 0 ? NAN : 1);
     set_element(data, 1, RT_FLOAT16, rt_rank() == rt_size() - 1 ? INFINITY : 1);
     set_element(data, 2, RT_FLOAT16, 57344);
-    int handle = rt_allreduce_async("finite", data, data, 3, RT_FLOAT16, RT_AVG, 1, 1);
+    int handle = rt_allreduce_async("finite", data, data, 3, RT_FLOAT16, RT_AVG, 1, 1, NULL);
     CHECK(rt_wait(handle) == 0, "finite");
     CHECK(isnan(element(data, 0, RT_FLOAT16)), "%g", element(data, 0, RT_FLOAT16));
     CHECK(isinf(element(data, 1, RT_FLOAT16)), "%g", element(data, 1, RT_FLOAT16));
@@ -256,13 +258,13 @@ static void check_broadcast_of_types(void)
     for (int type = 0; type < RT_TYPE_COUNT; type++) {
         const int root = type % rt_size();
         fill(data, COUNT, (enum rt_type)type, rt_rank(), type, RT_MAX);
-        int handle = rt_broadcast_async("typed", data, COUNT, (enum rt_type)type, root);
+        int handle = rt_broadcast_async("typed", data, COUNT, (enum rt_type)type, root, NULL);
         CHECK(rt_wait(handle) == 0, "type %d", type);
         CHECK(holds_values(data, 0, COUNT, root, type, (enum rt_type)type, RT_MAX), "type %d",
               type);
     }
-    CHECK(rt_broadcast_async("typed", data, 1, RT_TYPE_COUNT, 0) == -EINVAL, "no such type");
-    CHECK(rt_allreduce_async("typed", data, data, 1, RT_INT8, RT_OP_COUNT, 1, 1) == -EINVAL,
+    CHECK(rt_broadcast_async("typed", data, 1, RT_TYPE_COUNT, 0, NULL) == -EINVAL, "no such type");
+    CHECK(rt_allreduce_async("typed", data, data, 1, RT_INT8, RT_OP_COUNT, 1, 1, NULL) == -EINVAL,
           "no such reduction");
 }
 
@@ -281,7 +283,7 @@ static void check_broadcast(void)
             parameters[other] = (struct rt_parameter){
                 names[p], data[p], p == 1 ? 0 : LONG - (uint64_t)p * 1001, RT_INT32};
         }
-        CHECK(rt_broadcast_parameters(parameters, 4, root) == 0, "root %d", root);
+        CHECK(rt_broadcast_parameters(parameters, 4, root, NULL) == 0, "root %d", root);
         for (int p = 0; p < 4; p++) {
             uint64_t given = p == 1 ? 0 : LONG - (uint64_t)p * 1001;
             for (uint64_t i = 0; i < LONG; i++) {
@@ -293,7 +295,7 @@ static void check_broadcast(void)
         }
     }
     small[0] = 1;
-    CHECK(rt_broadcast_async("x", small, 1, RT_INT32, rt_size()) == -EINVAL, "no such root");
+    CHECK(rt_broadcast_async("x", small, 1, RT_INT32, rt_size(), NULL) == -EINVAL, "no such root");
 }
 
 /* Their announcements and orders are longer than what an MPI sends without the other side's help.
@@ -307,7 +309,7 @@ static void check_many(void)
     for (int i = 0; i < MANY; i++) {
         snprintf(name, sizeof name, "%0*d", RT_NAME_MAX, i);
         data[i] = rt_rank() + i;
-        handles[i] = rt_allreduce_async(name, &data[i], &data[i], 1, RT_INT32, RT_MAX, 1, 1);
+        handles[i] = rt_allreduce_async(name, &data[i], &data[i], 1, RT_INT32, RT_MAX, 1, 1, NULL);
         CHECK(handles[i] >= 0, "%d", i);
     }
     for (int i = 0; i < MANY; i++) {
@@ -326,7 +328,7 @@ static void check_barrier(void)
         snprintf(path, sizeof path, "%s/%d-%d", folder, i, rt_rank());
         FILE *mark = fopen(path, "w");
         CHECK(mark && fclose(mark) == 0, "%s", path);
-        int handle = rt_barrier_async();
+        int handle = rt_barrier_async(NULL);
         CHECK(handle >= 0 && rt_wait(handle) == 0, "barrier %d", i);
         for (int r = 0; r < rt_size(); r++) {
             snprintf(path, sizeof path, "%s/%d-%d", folder, i, r);
@@ -335,33 +337,51 @@ static void check_barrier(void)
     }
 }
 
+/* The message of a refusal: what rank 0 said, and what the last one said, in one. */
+static void expect_refusal(int handle, const char *name, const char *zero, const char *last)
+{
+    char want[256];
+    CHECK(rt_wait(handle) == -EINVAL, "%s", name);
+    snprintf(want, sizeof want, "ranks disagree about tensor %s; ", name);
+    CHECK(strncmp(rt_error(), want, strlen(want)) == 0, "text");
+    CHECK(strstr(rt_error(), zero), "expected %s", zero);
+    snprintf(want, sizeof want, "rank %d %s", rt_size() - 1, last);
+    CHECK(strstr(rt_error(), want), "expected %s", want);
+}
+
 static void check_mismatch(void)
 {
     float data[8] = {0};
     int32_t words[8] = {0};
-    int last = rt_rank() == rt_size() - 1;
-    char want[64];
+    const int last = rt_rank() == rt_size() - 1;
+    const uint64_t shapes[2][2] = {{2, 3}, {3, 2}};
+    const struct rt_options options = {.dimensions = 2, .shape = shapes[last]};
 
-    int handle = rt_allreduce_async("count", data, data, last ? 5 : 4, RT_FLOAT32, RT_SUM, 1, 1);
-    CHECK(rt_wait(handle) == -EINVAL, "count");
-    snprintf(want, sizeof want, "rank 0 4, ");
-    CHECK(strstr(rt_error(), "tensor count; count: ") && strstr(rt_error(), want), "text");
-    snprintf(want, sizeof want, "rank %d 5", rt_size() - 1);
-    CHECK(strstr(rt_error(), want), "text");
-
-    handle = last ? rt_allreduce_async("type", words, words, 4, RT_INT32, RT_SUM, 1, 1)
-                  : rt_allreduce_async("type", data, data, 4, RT_FLOAT32, RT_SUM, 1, 1);
-    CHECK(rt_wait(handle) == -EINVAL && strstr(rt_error(), "rank 0 float32"), "type");
-
-    handle = rt_allreduce_async("op", data, data, 4, RT_FLOAT32, last ? RT_MAX : RT_SUM, 1, 1);
-    CHECK(rt_wait(handle) == -EINVAL && strstr(rt_error(), "reduction: rank 0 sum"), "op");
-
-    handle = rt_broadcast_async("root", data, 4, RT_FLOAT32, last);
-    CHECK(rt_wait(handle) == -EINVAL && strstr(rt_error(), "root: rank 0 0"), "root");
+    expect_refusal(
+        rt_allreduce_async("count", data, data, last ? 5 : 4, RT_FLOAT32, RT_SUM, 1, 1, NULL),
+        "count", "shape: rank 0 [4], ", "[5]");
+    expect_refusal(rt_allreduce_async("shape", data, data, 6, RT_FLOAT32, RT_SUM, 1, 1, &options),
+                   "shape", "shape: rank 0 [2,3], ", "[3,2]");
+    expect_refusal(last ? rt_allreduce_async("type", words, words, 4, RT_INT32, RT_SUM, 1, 1, NULL)
+                        : rt_allreduce_async("type", data, data, 4, RT_FLOAT32, RT_SUM, 1, 1, NULL),
+                   "type", "type: rank 0 float32, ", "int32");
+    expect_refusal(
+        rt_allreduce_async("op", data, data, 4, RT_FLOAT32, last ? RT_MAX : RT_SUM, 1, 1, NULL),
+        "op", "reduction: rank 0 sum, ", "max");
+    expect_refusal(
+        rt_allreduce_async("scale", data, data, 4, RT_FLOAT32, RT_SUM, last ? 0.5 : 1, 1, NULL),
+        "scale", "pre- and postscale: rank 0 1 and 1, ", "0.5 and 1");
+    expect_refusal(rt_broadcast_async("root", data, 4, RT_FLOAT32, last, NULL), "root",
+                   "root: rank 0 0, ", "1");
+    expect_refusal(last ? rt_broadcast_async("all", words, 3, RT_INT32, 1, NULL)
+                        : rt_allreduce_async("all", data, data, 4, RT_FLOAT32, RT_MAX, 2, 1, NULL),
+                   "all", "operation: rank 0 ALLREDUCE, ", "BROADCAST; type: rank 0 float32, ");
+    CHECK(rt_allreduce_async("x", data, data, 5, RT_FLOAT32, RT_SUM, 1, 1, &options) == -EINVAL,
+          "not its count");
 
     /* the runtime still works, and the name can be used again */
     words[0] = rt_rank();
-    handle = rt_allreduce_async("count", words, words, 1, RT_INT32, RT_SUM, 1, 1);
+    int handle = rt_allreduce_async("count", words, words, 1, RT_INT32, RT_SUM, 1, 1, NULL);
     CHECK(rt_wait(handle) == 0, "after a mismatch");
     CHECK(words[0] == rt_size() * (rt_size() - 1) / 2, "sum %d", words[0]);
 }
@@ -372,11 +392,14 @@ static void check_names(void)
     char longest[RT_NAME_MAX + 2];
     memset(longest, 'n', sizeof longest - 1);
     longest[RT_NAME_MAX + 1] = 0;
-    CHECK(rt_allreduce_async(longest, data, data, 2, RT_FLOAT32, RT_SUM, 1, 1) == -EINVAL, "long");
-    CHECK(rt_allreduce_async("", data, data, 2, RT_FLOAT32, RT_SUM, 1, 1) == -EINVAL, "empty");
-    CHECK(rt_allreduce_async("rt.x", data, data, 2, RT_FLOAT32, RT_SUM, 1, 1) == -EINVAL, "ours");
+    CHECK(rt_allreduce_async(longest, data, data, 2, RT_FLOAT32, RT_SUM, 1, 1, NULL) == -EINVAL,
+          "long");
+    CHECK(rt_allreduce_async("", data, data, 2, RT_FLOAT32, RT_SUM, 1, 1, NULL) == -EINVAL,
+          "empty");
+    CHECK(rt_allreduce_async("rt.x", data, data, 2, RT_FLOAT32, RT_SUM, 1, 1, NULL) == -EINVAL,
+          "ours");
     longest[RT_NAME_MAX] = 0;
-    int handle = rt_allreduce_async(longest, data, data, 2, RT_FLOAT32, RT_SUM, 1, 1);
+    int handle = rt_allreduce_async(longest, data, data, 2, RT_FLOAT32, RT_SUM, 1, 1, NULL);
     CHECK(rt_wait(handle) == 0, "longest");
     CHECK(rt_wait(handle) == -EINVAL && rt_poll(handle) == -EINVAL, "used handle");
 }
@@ -387,7 +410,7 @@ static void check_leaving(void)
     float data[2] = {0};
     if (rt_rank() == 0)
         return;
-    int handle = rt_allreduce_async("orphan", data, data, 2, RT_FLOAT32, RT_SUM, 1, 1);
+    int handle = rt_allreduce_async("orphan", data, data, 2, RT_FLOAT32, RT_SUM, 1, 1, NULL);
     CHECK(rt_wait(handle) == -ESHUTDOWN, "orphan");
     CHECK(strstr(rt_error(), "shut down without it: rank 0"), "text");
 }

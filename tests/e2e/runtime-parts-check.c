@@ -73,8 +73,8 @@ static void begin_allgather(struct given *g)
 {
     uint64_t rows = rows_between(rt_rank(), 0, g->tensor), row = row_of(g->tensor);
     g->in = new_input(g->tensor, g->type, RT_SUM, rows * row);
-    g->handle =
-        rt_allgather_async(name_of("gather", g->tensor), g->in, rows, row, g->type, &g->parts);
+    g->handle = rt_allgather_async(name_of("gather", g->tensor), g->in, rows, row, g->type,
+                                   &g->parts, NULL);
 }
 
 static void check_parts(struct given *g, bool to_me)
@@ -117,8 +117,8 @@ static void begin_alltoall(struct given *g)
         fill(at, splits[r] * row, g->type, rt_rank(), g->tensor + r, RT_SUM);
         at += splits[r] * row * rt_type_bytes(g->type);
     }
-    g->handle = rt_alltoall_async(name_of("all", g->tensor), g->in, splits, row, g->type,
-                                  &g->parts); /* the splits may go now */
+    g->handle = rt_alltoall_async(name_of("all", g->tensor), g->in, splits, row, g->type, &g->parts,
+                                  NULL); /* the splits may go now */
 }
 
 static void end_alltoall(struct given *g)
@@ -135,7 +135,7 @@ static void begin_reducescatter(struct given *g)
     g->in = new_input(g->tensor, g->type, g->op, rows * row);
     g->out = malloc(rt_rows_of(rows, rt_rank()) * row * rt_type_bytes(g->type) + 1);
     g->handle = rt_reducescatter_async(name_of("scatter", g->tensor), g->in, g->out, rows, row,
-                                       g->type, g->op, 1, 1);
+                                       g->type, g->op, 1, 1, NULL);
 }
 
 static void end_reducescatter(struct given *g)
@@ -171,7 +171,7 @@ static void begin_group(struct given *g)
     struct rt_group_member list[MEMBERS]; /* may go after the call */
     memcpy(list, g->members, sizeof list);
     g->handle = rt_grouped_allreduce_async(name_of("group", g->tensor), list, MEMBERS, g->type,
-                                           g->op, 1, 1);
+                                           g->op, 1, 1, NULL);
     memset(list, 0, sizeof list);
 }
 
@@ -272,12 +272,12 @@ static void join_step(int step, int round)
         splits[r] = 1;
     const struct rt_group_member members[] = {{in, first, LENGTH}, {in, second, 2}};
     const int handles[] = {
-        rt_allreduce_async("j.sum", in, sum, LENGTH, RT_INT32, RT_SUM, 1, 1),
-        rt_allreduce_async("j.average", in, average, LENGTH, RT_INT32, RT_AVG, 1, 1),
-        rt_grouped_allreduce_async("j.group", members, 2, RT_INT32, RT_SUM, 1, 1),
-        rt_reducescatter_async("j.scatter", in, mine, LENGTH, 1, RT_INT32, RT_SUM, 1, 1),
-        rt_allgather_async("j.gather", in, 2, 3, RT_INT32, &gathered),
-        rt_alltoall_async("j.all", in, splits, 2, RT_INT32, &exchanged),
+        rt_allreduce_async("j.sum", in, sum, LENGTH, RT_INT32, RT_SUM, 1, 1, NULL),
+        rt_allreduce_async("j.average", in, average, LENGTH, RT_INT32, RT_AVG, 1, 1, NULL),
+        rt_grouped_allreduce_async("j.group", members, 2, RT_INT32, RT_SUM, 1, 1, NULL),
+        rt_reducescatter_async("j.scatter", in, mine, LENGTH, 1, RT_INT32, RT_SUM, 1, 1, NULL),
+        rt_allgather_async("j.gather", in, 2, 3, RT_INT32, &gathered, NULL),
+        rt_alltoall_async("j.all", in, splits, 2, RT_INT32, &exchanged, NULL),
     };
     for (int i = 0; i < 6; i++)
         CHECK(rt_wait(handles[i]) == 0, "step %d: %d", step, i);
@@ -308,7 +308,7 @@ static void check_join(void)
         int last = -1;
         for (int step = 0; step < steps_of(rt_rank(), round); step++)
             join_step(step, round);
-        CHECK(rt_wait(rt_join_async(&last)) == 0, "join");
+        CHECK(rt_wait(rt_join_async(&last, NULL)) == 0, "join");
         CHECK(steps_of(last, round) == 2 * rt_size() - 1, "last %d", last);
     }
 }
@@ -318,11 +318,12 @@ static void check_joined_root(void)
     int last = -1;
     int32_t data[2] = {0};
     if (rt_rank() != 0) {
-        CHECK(rt_wait(rt_broadcast_async("rootless", data, 2, RT_INT32, 0)) == -EINVAL, "root");
+        CHECK(rt_wait(rt_broadcast_async("rootless", data, 2, RT_INT32, 0, NULL)) == -EINVAL,
+              "root");
         CHECK(strstr(rt_error(), "its root, rank 0, has joined"), "text");
     }
-    CHECK(rt_wait(rt_join_async(&last)) == 0 && last > 0, "last %d", last);
-    CHECK(rt_wait(rt_broadcast_async("rootless", data, 2, RT_INT32, 0)) == 0, "after join");
+    CHECK(rt_wait(rt_join_async(&last, NULL)) == 0 && last > 0, "last %d", last);
+    CHECK(rt_wait(rt_broadcast_async("rootless", data, 2, RT_INT32, 0, NULL)) == 0, "after join");
 }
 
 /* ---- disagreement ---- */
@@ -341,36 +342,39 @@ static void check_mismatch(void)
     float data[64] = {0}, out[64];
     struct rt_parts parts = {.total = 99};
     const int last = rt_rank() == rt_size() - 1;
-    expect_refusal(rt_allgather_async("g", data, 2, last ? 5 : 4, RT_FLOAT32, &parts),
-                   "tensor g; elements of a row: rank 0 4, ", "5");
+    expect_refusal(rt_allgather_async("g", data, 2, last ? 5 : 4, RT_FLOAT32, &parts, NULL),
+                   "tensor g; shape: rank 0 [*,4], ", "[*,5]");
     CHECK(parts.total == 99 && !parts.data, "written");
     expect_refusal(
-        rt_reducescatter_async("s", data, out, last ? 9 : 8, 2, RT_FLOAT32, RT_SUM, 1, 1),
-        "tensor s; count: rank 0 8, ", "9");
+        rt_reducescatter_async("s", data, out, last ? 9 : 8, 2, RT_FLOAT32, RT_SUM, 1, 1, NULL),
+        "tensor s; shape: rank 0 [8,2], ", "[9,2]");
+    expect_refusal(rt_reducescatter_async("s", data, out, 8, 2, RT_FLOAT32, last ? RT_MAX : RT_SUM,
+                                          1, 1, NULL),
+                   "tensor s; reduction: rank 0 sum, ", "max");
     expect_refusal(
-        rt_reducescatter_async("s", data, out, 8, 2, RT_FLOAT32, last ? RT_MAX : RT_SUM, 1, 1),
-        "tensor s; reduction: rank 0 sum, ", "max");
-    expect_refusal(last ? rt_allgather_async("k", data, 2, 4, RT_FLOAT32, &parts)
-                        : rt_reducescatter_async("k", data, out, 2, 4, RT_FLOAT32, RT_SUM, 1, 1),
-                   "tensor k; operation: rank 0 REDUCESCATTER, ", "ALLGATHER");
+        last ? rt_allgather_async("k", data, 2, 4, RT_FLOAT32, &parts, NULL)
+             : rt_reducescatter_async("k", data, out, 2, 4, RT_FLOAT32, RT_SUM, 1, 1, NULL),
+        "tensor k; operation: rank 0 REDUCESCATTER, ", "ALLGATHER");
     const struct rt_group_member members[] = {{data, out, last ? 3 : 4}, {data, out, last ? 4 : 3}};
-    expect_refusal(rt_grouped_allreduce_async("m", members, 2, RT_FLOAT32, RT_SUM, 1, 1),
-                   "tensor m; counts of the group: rank 0 4+3, ", "3+4");
-    expect_refusal(
-        rt_grouped_allreduce_async("m", members + last, last ? 1 : 2, RT_FLOAT32, RT_SUM, 1, 1),
-        "tensors of the group: rank 0 2, ", "1");
+    expect_refusal(rt_grouped_allreduce_async("m", members, 2, RT_FLOAT32, RT_SUM, 1, 1, NULL),
+                   "tensor m; shape: rank 0 [4]+[3], ", "[3]+[4]");
+    expect_refusal(rt_grouped_allreduce_async("m", members + last, last ? 1 : 2, RT_FLOAT32, RT_SUM,
+                                              1, 1, NULL),
+                   "tensors of the group: rank 0 2, ", "1");
 }
 
 static void check_arguments(void)
 {
     float data[4] = {0};
     struct rt_parts parts;
-    CHECK(rt_allgather_async("x", data, 1, 0, RT_FLOAT32, &parts) == -EINVAL, "no row");
-    CHECK(rt_reducescatter_async("x", data, data, 1, 0, RT_FLOAT32, RT_SUM, 1, 1) == -EINVAL,
+    CHECK(rt_allgather_async("x", data, 1, 0, RT_FLOAT32, &parts, NULL) == -EINVAL, "no row");
+    CHECK(rt_reducescatter_async("x", data, data, 1, 0, RT_FLOAT32, RT_SUM, 1, 1, NULL) == -EINVAL,
           "no row");
-    CHECK(rt_reducescatter_async("x", data, data, 1, 1, RT_FLOAT32, RT_OP_COUNT, 1, 1) == -EINVAL,
+    CHECK(rt_reducescatter_async("x", data, data, 1, 1, RT_FLOAT32, RT_OP_COUNT, 1, 1, NULL) ==
+              -EINVAL,
           "no such reduction");
-    CHECK(rt_grouped_allreduce_async("x", NULL, 0, RT_FLOAT32, RT_SUM, 1, 1) == -EINVAL, "none");
+    CHECK(rt_grouped_allreduce_async("x", NULL, 0, RT_FLOAT32, RT_SUM, 1, 1, NULL) == -EINVAL,
+          "none");
 }
 
 /* Rank 0 leaves without joining: the others are told. */
@@ -379,7 +383,7 @@ static void check_leaving(void)
     int last = -1;
     if (rt_rank() == 0)
         return;
-    CHECK(rt_wait(rt_join_async(&last)) == -ESHUTDOWN && last == -1, "join");
+    CHECK(rt_wait(rt_join_async(&last, NULL)) == -ESHUTDOWN && last == -1, "join");
     CHECK(strstr(rt_error(), "shut down without it: rank 0"), "text");
 }
 

@@ -122,7 +122,7 @@ static void next_refuses_differing_counts_naming_each_rank(void **state)
     announce(c, 1, "ok", 5);
     announce(c, 2, "ok", 5);
     expect_refusal(c, "w", -EINVAL,
-                   "ranks disagree about tensor w; count: rank 0 5, rank 1 5, rank 2 7");
+                   "ranks disagree about tensor w; shape: rank 0 [5], rank 1 [5], rank 2 [7]");
     expect_order(c, "ok");
     rt_coordinator_free(c);
 }
@@ -166,6 +166,79 @@ static void next_refuses_every_difference(void **state)
     rt_coordinator_free(c);
 }
 
+static void expect_shapes(const struct rt_tensor *zero, const struct rt_tensor *one,
+                          const char *text)
+{
+    struct rt_coordinator *c = rt_coordinator_new(2, 0);
+    char whole[256];
+    rt_coordinator_announce(c, 1, one);
+    rt_coordinator_announce(c, 0, zero);
+    snprintf(whole, sizeof whole, "ranks disagree about tensor t; shape: %s", text);
+    expect_refusal(c, "t", -EINVAL, whole);
+    rt_coordinator_free(c);
+}
+
+static void next_prints_shapes_whether_said_or_not(void **state)
+{
+    struct rt_tensor a = tensor("t", 6), b = a;
+    strcpy(a.shape, "[2,3]");
+    expect_shapes(&a, &b, "rank 0 [2,3], rank 1 [6]");
+    strcpy(b.shape, "[3,2]");
+    expect_shapes(&a, &b, "rank 0 [2,3], rank 1 [3,2]");
+    b = tensor("t", (uint64_t)3 << 40);
+    expect_shapes(&a, &b, "rank 0 [2,3], rank 1 [3298534883328]");
+    a = b = tensor("t", 0);
+    a.kind = b.kind = RT_ALLGATHER;
+    a.row_count = 7;
+    b.row_count = 8;
+    strcpy(b.shape, "[*,2,4]");
+    expect_shapes(&a, &b, "rank 0 [*,7], rank 1 [*,2,4]");
+    a = b = tensor("t", 5);
+    a.kind = b.kind = RT_REDUCESCATTER;
+    a.row_count = 7;
+    b.row_count = 8;
+    expect_shapes(&a, &b, "rank 0 [5,7], rank 1 [5,8]");
+}
+
+static void announce_priority(struct rt_coordinator *c, int rank, const char *name, int priority)
+{
+    struct rt_tensor t = tensor(name, 16);
+    t.priority = priority;
+    assert_int_equal(rt_coordinator_announce(c, rank, &t), 0);
+}
+
+static void next_takes_the_highest_priority_first(void **state)
+{
+    struct rt_coordinator *c = rt_coordinator_new(2, 0);
+    static const struct {
+        const char *name;
+        int priorities[2];
+    } given[] = {{"a", {0, 0}}, {"b", {-3, -3}}, {"c", {7, 7}}, {"d", {0, 0}}, {"e", {-9, 8}}};
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+        for (int r = 0; r < 2; r++)
+            announce_priority(c, r, given[i].name, given[i].priorities[r]);
+    expect_order(c, "e"); /* the highest that any rank gave */
+    expect_order(c, "c");
+    announce_priority(c, 0, "f", INT32_MAX);
+    announce_priority(c, 1, "f", INT32_MAX);
+    expect_order(c, "f");
+    expect_order(c, "a");
+    expect_order(c, "d");
+    expect_order(c, "b");
+    rt_coordinator_free(c);
+}
+
+static void next_fuses_from_the_highest_priority_on(void **state)
+{
+    struct rt_coordinator *c = rt_coordinator_new(1, 128);
+    for (int i = 0; i < 5; i++)
+        announce_priority(c, 0, (const char *[]){"a", "b", "c", "d", "e"}[i], i);
+    expect_order(c, "e+d");
+    expect_order(c, "c+b");
+    expect_order(c, "a");
+    rt_coordinator_free(c);
+}
+
 static void next_names_every_rank_of_many(void **state)
 {
     enum { RANKS = 300 };
@@ -174,8 +247,8 @@ static void next_names_every_rank_of_many(void **state)
     for (int r = 0; r < RANKS; r++)
         announce(c, r, "wide", r == 299 ? 123456789 : 987654321);
     assert_int_equal(rt_coordinator_next(c, &order), 1);
-    assert_non_null(strstr(order.text, ", rank 150 987654321, "));
-    assert_non_null(strstr(order.text, ", rank 299 123456789"));
+    assert_non_null(strstr(order.text, ", rank 150 [987654321], "));
+    assert_non_null(strstr(order.text, ", rank 299 [123456789]"));
     rt_order_clear(&order);
     rt_coordinator_free(c);
 }
@@ -242,6 +315,17 @@ static void next_does_without_ranks_that_joined_until_all_have(void **state)
     rt_coordinator_free(c);
 }
 
+static void next_takes_what_came_before_a_join_first(void **state)
+{
+    struct rt_coordinator *c = rt_coordinator_new(2, 0);
+    join(c, 0);
+    announce_priority(c, 1, "a", INT32_MIN);
+    join(c, 1);
+    expect_order(c, "a");
+    expect_order(c, "rt.join");
+    rt_coordinator_free(c);
+}
+
 static void next_tells_a_refusal_to_those_that_have_not_joined(void **state)
 {
     struct rt_coordinator *c = rt_coordinator_new(3, 0);
@@ -251,7 +335,7 @@ static void next_tells_a_refusal_to_those_that_have_not_joined(void **state)
     announce(c, 2, "a", 9);
     assert_int_equal(rt_coordinator_next(c, &order), 1);
     assert_int_equal(order.error, -EINVAL);
-    assert_string_equal(order.text, "ranks disagree about tensor a; count: rank 1 8, rank 2 9");
+    assert_string_equal(order.text, "ranks disagree about tensor a; shape: rank 1 [8], rank 2 [9]");
     assert_int_equal(order.addressee_count, 2);
     assert_int_equal(order.addressees[0], 1);
     assert_int_equal(order.addressees[1], 2);
@@ -283,9 +367,13 @@ int main(void)
         cmocka_unit_test(announce_twice_is_refused_until_it_is_ordered),
         cmocka_unit_test(next_refuses_differing_counts_naming_each_rank),
         cmocka_unit_test(next_refuses_every_difference),
+        cmocka_unit_test(next_prints_shapes_whether_said_or_not),
+        cmocka_unit_test(next_takes_the_highest_priority_first),
+        cmocka_unit_test(next_fuses_from_the_highest_priority_on),
         cmocka_unit_test(next_names_every_rank_of_many),
         cmocka_unit_test(next_after_a_rank_left_fails_for_those_that_wait),
         cmocka_unit_test(next_does_without_ranks_that_joined_until_all_have),
+        cmocka_unit_test(next_takes_what_came_before_a_join_first),
         cmocka_unit_test(next_tells_a_refusal_to_those_that_have_not_joined),
         cmocka_unit_test(free_with_tensors_waiting_frees_them),
     };

@@ -15,6 +15,7 @@
 static const struct rt_tensor weight = {.kind = RT_ALLREDUCE,
                                         .type = RT_INT32,
                                         .op = RT_MAX,
+                                        .priority = -5,
                                         .count = (uint64_t)5 << 33,
                                         .prescale = 0.25,
                                         .postscale = -3,
@@ -30,6 +31,7 @@ static void assert_same(const struct rt_tensor *a, const struct rt_tensor *b)
     assert_int_equal(a->type, b->type);
     assert_int_equal(a->op, b->op);
     assert_int_equal(a->root, b->root);
+    assert_int_equal(a->priority, b->priority);
     assert_int_equal(a->count, b->count);
     assert_true(a->prescale == b->prescale && a->postscale == b->postscale);
     assert_string_equal(a->name, b->name);
