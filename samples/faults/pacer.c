@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The slow link: stands before libc's connect() and accept() and limits how fast the kernel sends
- * on sockets between the two logical hosts.
+ * The slow link and the lossy one: stands before libc's connect() and accept(), and on sockets
+ * between the two logical hosts limits how fast the kernel sends (SO_MAX_PACING_RATE), or has it
+ * throw away what comes in, drawn by segment, before TCP sees it (a socket filter): so TCP finds
+ * out, sends again and slows down as after any loss.
  *
  * Which sockets: ranks of all logical hosts are processes of one machine, and their addresses look
  * alike. So the process at the other end is looked up: its socket in /proc/net/tcp, that socket's
@@ -22,6 +24,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -33,11 +36,15 @@
 
 #include "rt-fault.h"
 
+/* The bad links that end at this host. */
 static struct {
-    int host;             /* of this process; -1 none */
-    int far;              /* the host at the other end of the slow link; -1: this host has none */
-    uint64_t bytes_per_s; /* for one connection */
-} link_ = {-1, -1, 0};
+    int n;
+    struct link {
+        int far;              /* the host at the other end */
+        uint64_t bytes_per_s; /* for one connection; 0: not limited */
+        double percent;       /* lost */
+    } link[RT_FAULT_MAX];
+} links;
 
 /* "host1" is 1: what on-hosts says. */
 static int host_number(const char *text)
@@ -59,25 +66,28 @@ static void set_up(void)
 {
     struct rt_faults faults;
     char message[256];
-    link_.host = host_number(getenv("RT_HOST"));
-    if (link_.host < 0 || rt_faults_read(&faults, message, sizeof message))
+    const int host = host_number(getenv("RT_HOST"));
+    if (host < 0 || rt_faults_read(&faults, message, sizeof message))
         return;
     for (int i = 0; i < faults.n; i++) {
         const struct rt_fault *f = &faults.fault[i];
-        if (f->kind != RT_FAULT_SLOW_LINK)
+        if (f->kind != RT_FAULT_SLOW_LINK && f->kind != RT_FAULT_LOSS)
             continue;
-        if (f->hosts[0] != link_.host && f->hosts[1] != link_.host)
+        if (f->hosts[0] != host && f->hosts[1] != host)
             continue;
-        link_.far = f->hosts[f->hosts[0] == link_.host];
-        link_.bytes_per_s = (uint64_t)(f->mbps * 1e6 / 8 / flows_of(f));
+        links.link[links.n++] = (struct link){
+            .far = f->hosts[f->hosts[0] == host],
+            .bytes_per_s = (uint64_t)(f->mbps * 1e6 / 8 / flows_of(f)),
+            .percent = f->percent,
+        };
     }
 }
 
-static bool has_slow_link(void)
+static bool has_bad_link(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, set_up);
-    return link_.far >= 0;
+    return links.n > 0;
 }
 
 /* ---- who is at the other end ---- */
@@ -174,15 +184,35 @@ static int host_at(const struct sockaddr_storage *peer, int own_port)
     return inode == 0 ? -1 : host_of_inode(inode);
 }
 
-static void pace(int fd, const struct sockaddr_storage *peer)
+/* The filter keeps nothing of a segment, or all. */
+static void lose(int fd, double percent)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_RANDOM)),
+        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, (uint32_t)(percent / 100 * UINT32_MAX), 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+        BPF_STMT(BPF_RET | BPF_K, 0),
+    };
+    const struct sock_fprog filter = {sizeof code / sizeof *code, code};
+    setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter);
+}
+
+static void spoil(int fd, const struct sockaddr_storage *peer)
 {
     struct sockaddr_storage own;
     socklen_t length = sizeof own;
     int saved = errno;
-    if (getsockname(fd, (struct sockaddr *)&own, &length) == 0 &&
-        host_at(peer, port_of(&own)) == link_.far)
-        setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &link_.bytes_per_s,
-                   sizeof link_.bytes_per_s);
+    int far =
+        getsockname(fd, (struct sockaddr *)&own, &length) == 0 ? host_at(peer, port_of(&own)) : -1;
+    for (int i = 0; i < links.n; i++) {
+        const struct link *l = &links.link[i];
+        if (l->far != far)
+            continue;
+        if (l->bytes_per_s > 0)
+            setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &l->bytes_per_s, sizeof l->bytes_per_s);
+        if (l->percent > 0)
+            lose(fd, l->percent);
+    }
     errno = saved;
 }
 
@@ -200,20 +230,20 @@ int connect(int fd, const struct sockaddr *address, socklen_t length)
         *(void **)&next = next_definition("connect");
     int result = next(fd, address, length);
     struct sockaddr_storage peer = {0};
-    if ((result == 0 || errno == EINPROGRESS) && length <= sizeof peer && has_slow_link()) {
+    if ((result == 0 || errno == EINPROGRESS) && length <= sizeof peer && has_bad_link()) {
         memcpy(&peer, address, length);
-        pace(fd, &peer);
+        spoil(fd, &peer);
     }
     return result;
 }
 
-static void pace_accepted(int fd)
+static void spoil_accepted(int fd)
 {
     struct sockaddr_storage peer = {0};
     socklen_t length = sizeof peer;
     int saved = errno;
-    if (fd >= 0 && has_slow_link() && getpeername(fd, (struct sockaddr *)&peer, &length) == 0)
-        pace(fd, &peer);
+    if (fd >= 0 && has_bad_link() && getpeername(fd, (struct sockaddr *)&peer, &length) == 0)
+        spoil(fd, &peer);
     errno = saved;
 }
 
@@ -223,7 +253,7 @@ int accept(int fd, struct sockaddr *address, socklen_t *length)
     if (!next)
         *(void **)&next = next_definition("accept");
     int result = next(fd, address, length);
-    pace_accepted(result);
+    spoil_accepted(result);
     return result;
 }
 
@@ -233,6 +263,6 @@ int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags)
     if (!next)
         *(void **)&next = next_definition("accept4");
     int result = next(fd, address, length, flags);
-    pace_accepted(result);
+    spoil_accepted(result);
     return result;
 }

@@ -1,43 +1,280 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Begin and end, steps and phases, and the faults that take time there. */
+#include <errno.h>
 #include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "rt-fault.h"
+#include "play.h"
 
-static int64_t cpu_ns(void)
+/* ---- time ---- */
+
+static int64_t clock_ns(clockid_t clock)
 {
     struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    clock_gettime(clock, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Work, not sleep: a slow rank needs its processor. */
-static void compute_for(int64_t ns)
+void rt_faults_work(int64_t ns)
 {
     static volatile double sink;
-    const int64_t end = cpu_ns() + ns;
+    const int64_t end = clock_ns(CLOCK_THREAD_CPUTIME_ID) + ns;
     double x = 1;
     do
         for (int i = 0; i < 2000; i++)
             x = x * 1.0000001 + 1e-9;
-    while (cpu_ns() < end);
+    while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < end);
     sink = x;
     (void)sink;
 }
 
-void rt_faults_compute(const struct rt_faults *f, int rank)
+void rt_faults_sleep(int64_t ns)
 {
-    for (int i = 0; i < f->n; i++)
-        if (f->fault[i].kind == RT_FAULT_SLOW_RANK && f->fault[i].rank == rank)
-            compute_for((int64_t)(f->fault[i].ms * 1e6));
+    const int64_t end = clock_ns(CLOCK_MONOTONIC) + ns;
+    const struct timespec until = {(time_t)(end / 1000000000), (long)(end % 1000000000)};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+        ;
 }
 
-void rt_faults_step(const struct rt_faults *f, int rank, int64_t step)
+static int64_t own_ns(const struct rt_faults *f)
 {
+    return clock_ns(f->program.sleeps ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID);
+}
+
+static void spend(const struct rt_faults *f, double ns)
+{
+    if (ns <= 0)
+        return;
+    if (f->program.sleeps)
+        rt_faults_sleep((int64_t)ns);
+    else
+        rt_faults_work((int64_t)ns);
+}
+
+/* ---- which fault ---- */
+
+static bool concerns(const struct rt_faults *f, const struct rt_fault *fault)
+{
+    return (fault->rank == RT_FAULT_ANY || fault->rank == f->rank) &&
+           (fault->step == RT_FAULT_ANY ||
+            fault->step == __atomic_load_n(&f->step, __ATOMIC_RELAXED));
+}
+
+const struct rt_fault *rt_faults_find(const struct rt_faults *f, enum rt_fault_kind kind)
+{
+    for (int i = 0; i < f->n; i++)
+        if (f->fault[i].kind == kind && concerns(f, &f->fault[i]))
+            return &f->fault[i];
+    return NULL;
+}
+
+/* Uniform in [0, 1): splitmix64 of what it is drawn for. */
+static double draw(const struct rt_faults *f, uint64_t seed)
+{
+    uint64_t z = seed * 0x9e3779b97f4a7c15u + (uint64_t)f->step * 0xd1342543de82ef95u +
+                 (uint64_t)f->rank * 0xa0761d6478bd642fu + 1;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    z ^= z >> 31;
+    return (double)(z >> 11) / 9007199254740992.0;
+}
+
+/* ---- in a step ---- */
+
+void rt_faults_step(struct rt_faults *f, int64_t step)
+{
+    __atomic_store_n(&f->step, step, __ATOMIC_RELAXED);
+    f->step_computed = false;
+    const struct rt_fault *fault = rt_faults_find(f, RT_FAULT_DIE);
+    if (fault)
+        kill(getpid(), fault->signal);
+}
+
+static bool is_phase(const struct rt_faults *f, enum rt_fault_phase_kind kind)
+{
+    return f->phase && f->phase->kind == kind;
+}
+
+void rt_faults_phase_begin(struct rt_faults *f, const char *phase)
+{
+    const struct rt_fault *fault;
+    f->phase = f->program.phases;
+    while (f->phase && f->phase->name && strcmp(f->phase->name, phase) != 0)
+        f->phase++;
+    if (f->phase && !f->phase->name)
+        f->phase = NULL;
+    if (is_phase(f, RT_FAULT_PHASE_LOAD) && (fault = rt_faults_find(f, RT_FAULT_SLOW_LOADER)))
+        rt_faults_delay_reads((int64_t)(fault->ms * 1e6));
+    if (is_phase(f, RT_FAULT_PHASE_CHECKPOINT) &&
+        (fault = rt_faults_find(f, RT_FAULT_SLOW_CHECKPOINT)))
+        rt_faults_delay_sync((int64_t)(fault->ms * 1e6));
+    f->part_start_ns = own_ns(f);
+}
+
+/* How much longer computing takes, by all faults that make it so: 0.5 is half as much again. */
+static double more_of(const struct rt_faults *f)
+{
+    double factor = 1;
     for (int i = 0; i < f->n; i++) {
         const struct rt_fault *fault = &f->fault[i];
-        if (fault->kind == RT_FAULT_DIE && fault->rank == rank && fault->step == step)
-            kill(getpid(), fault->signal);
+        if (fault->kind == RT_FAULT_SLOW_HOST && fault->host == f->host)
+            factor *= fault->factor;
+        if (fault->kind == RT_FAULT_IMBALANCE)
+            factor *= 1 + fault->spread * draw(f, fault->seed);
     }
+    return factor - 1;
+}
+
+void rt_faults_part(struct rt_faults *f)
+{
+    if (is_phase(f, RT_FAULT_PHASE_COMPUTE) && f->n > 0)
+        spend(f, more_of(f) * (double)(own_ns(f) - f->part_start_ns));
+    f->part_start_ns = own_ns(f);
+}
+
+/* Once a step, in its first computing phase. */
+static double once_ms(const struct rt_faults *f, const struct rt_fault *fault)
+{
+    bool plays = fault->kind == RT_FAULT_SLOW_RANK ||
+                 (fault->kind == RT_FAULT_JITTER && draw(f, fault->seed) < fault->prob);
+    return plays && !f->step_computed && is_phase(f, RT_FAULT_PHASE_COMPUTE) ? fault->ms : 0;
+}
+
+void rt_faults_phase_end(struct rt_faults *f)
+{
+    rt_faults_part(f);
+    for (int i = 0; i < f->n; i++) {
+        const struct rt_fault *fault = &f->fault[i];
+        if (!concerns(f, fault))
+            continue;
+        double ms = once_ms(f, fault);
+        if (fault->kind == RT_FAULT_SLOW_CODE && f->phase &&
+            strcmp(f->phase->name, fault->name) == 0)
+            ms = fault->ms;
+        spend(f, ms * 1e6);
+    }
+    f->step_computed |= is_phase(f, RT_FAULT_PHASE_COMPUTE);
+    f->phase = NULL;
+    int64_t late_ns = rt_faults_take_delay();
+    if (late_ns > 0)
+        rt_faults_sleep(late_ns);
+}
+
+void rt_faults_send(struct rt_faults *f)
+{
+    const struct rt_fault *fault = rt_faults_find(f, RT_FAULT_LATE_SEND);
+    if (fault)
+        spend(f, fault->ms * 1e6);
+}
+
+/* ---- begin and end ---- */
+
+static const struct rt_faults *of_process;
+
+const struct rt_faults *rt_faults_of_process(void)
+{
+    return __atomic_load_n(&of_process, __ATOMIC_ACQUIRE);
+}
+
+struct message {
+    char *text;
+    size_t bytes;
+};
+
+__attribute__((format(printf, 3, 4))) static int fail(struct message m, int error,
+                                                      const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(m.text, m.bytes, format, args);
+    va_end(args);
+    return error;
+}
+
+/* The launchers' variables, as on-hosts reads them. */
+static void find_place(struct rt_faults *f)
+{
+    static const char *const names[][2] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                           {"PMI_RANK", "PMI_SIZE"},
+                                           {"SLURM_PROCID", "SLURM_NTASKS"},
+                                           {"RANK", "WORLD_SIZE"}};
+    const char *host = getenv("RT_HOST");
+    f->rank = 0;
+    f->size = 1;
+    f->host = host && strncmp(host, "host", 4) == 0 ? atoi(host + 4) : -1;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *rank = getenv(names[i][0]), *size = getenv(names[i][1]);
+        if (rank && size) {
+            f->rank = atoi(rank);
+            f->size = atoi(size);
+            return;
+        }
+    }
+}
+
+static bool has_phase(const struct rt_faults_program *program, const char *name)
+{
+    for (const struct rt_fault_phase *p = program->phases; p && p->name; p++)
+        if (strcmp(p->name, name) == 0)
+            return true;
+    return false;
+}
+
+static int check(const struct rt_faults *f, const struct rt_fault *fault, struct message m)
+{
+    const char *name = rt_fault_name(fault->kind);
+    bool works = fault->kind == RT_FAULT_CONTEND || fault->kind == RT_FAULT_COMM_STEALS_CPU;
+    if (!(f->program.plays & 1u << fault->kind))
+        return fail(m, -EINVAL, "RT_FAULT: %s: %s doesn't play it%s", name, f->program.name,
+                    works && f->program.sleeps ? " while it sleeps in place of work" : "");
+    if (fault->rank >= f->size)
+        return fail(m, -EINVAL, "RT_FAULT: %s: rank=%d: the job has ranks 0 to %d", name,
+                    fault->rank, f->size - 1);
+    if (fault->kind == RT_FAULT_SLOW_CODE && !has_phase(&f->program, fault->name))
+        return fail(m, -EINVAL, "RT_FAULT: %s: phase=%s: %s has no such phase", name, fault->name,
+                    f->program.name);
+    return 0;
+}
+
+/* What a user would set; what is set already gives way. */
+static void set_settings(const struct rt_faults *f)
+{
+    const struct rt_fault *algorithm = rt_faults_find(f, RT_FAULT_ALGORITHM);
+    if (algorithm)
+        setenv("RT_ALLREDUCE", algorithm->name, 1);
+    if (rt_faults_find(f, RT_FAULT_NO_FUSION))
+        setenv("RT_FUSION_THRESHOLD", "0", 1);
+}
+
+int rt_faults_begin(struct rt_faults *f, const struct rt_faults_program *program, char *message,
+                    size_t message_bytes)
+{
+    struct message m = {message, message_bytes};
+    int error = rt_faults_read(f, message, message_bytes);
+    if (error)
+        return error;
+    f->program = *program;
+    find_place(f);
+    for (int i = 0; i < f->n && !error; i++)
+        error = check(f, &f->fault[i], m);
+    if (error)
+        return error;
+    set_settings(f);
+    error = rt_faults_share_core(f);
+    if (error)
+        return fail(m, error, "RT_FAULT: %s", strerror(-error));
+    __atomic_store_n(&of_process, f, __ATOMIC_RELEASE);
+    return 0;
+}
+
+void rt_faults_end(struct rt_faults *f)
+{
+    __atomic_store_n(&of_process, NULL, __ATOMIC_RELEASE);
+    rt_faults_leave_core();
+    f->n = 0;
 }

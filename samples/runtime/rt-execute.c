@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "rt-execute-parts.h"
+#include "rt-fault-hooks.h"
 #include "rt-fusion.h"
 
 void rt_executor_release(struct rt_executor *e)
@@ -112,9 +113,11 @@ static int reduce(const struct rt_batch *b, const void *in, char *out, uint64_t 
         error = by_leaders(b, in, out, count, op);
         break;
     }
-    if (!error)
-        rt_average_end(out, count, type, b->like->op, g->topology.size);
-    return error;
+    if (error)
+        return error;
+    rt_average_end(out, count, type, b->like->op, g->topology.size);
+    RT_FAULT_HOOK(result, out, count * rt_type_bytes(type));
+    return 0;
 }
 
 /* ---- in and out ---- */
@@ -226,7 +229,7 @@ static int broadcast(const struct rt_batch *b)
     return rt_broadcast(g->all, data, b->like->count, b->like->type, b->like->root);
 }
 
-int rt_execute(struct rt_executor *e, struct rt_operation **operations, unsigned n)
+static int execute(struct rt_executor *e, struct rt_operation **operations, unsigned n)
 {
     const struct rt_batch b = {e, operations, n, &operations[0]->tensor};
     switch (b.like->kind) {
@@ -250,4 +253,12 @@ int rt_execute(struct rt_executor *e, struct rt_operation **operations, unsigned
     default:
         return -EPROTO;
     }
+}
+
+int rt_execute(struct rt_executor *e, struct rt_operation **operations, unsigned n)
+{
+    RT_FAULT_HOOK(communicating, true);
+    int error = execute(e, operations, n);
+    RT_FAULT_HOOK(communicating, false);
+    return error;
 }

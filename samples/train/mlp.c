@@ -45,35 +45,47 @@ static int average_gradient(struct net_tensor *t)
                               NULL);
 }
 
+static void begin(struct rt_faults *faults, const char *phase)
+{
+    rt_nvtx_push(phase);
+    rt_faults_phase_begin(faults, phase);
+}
+
+static void end(struct rt_faults *faults)
+{
+    rt_faults_phase_end(faults);
+    rt_nvtx_pop();
+}
+
 /* One step; returns the loss of this rank's batch. */
-static float step(struct net *net, const struct rt_faults *faults, float rate)
+static float step(struct net *net, struct rt_faults *faults, float rate)
 {
     int handles[NET_TENSORS];
-    rt_nvtx_push("load");
+    begin(faults, "load");
     net_load(net);
-    rt_nvtx_pop();
+    end(faults);
 
-    rt_nvtx_push("forward");
+    begin(faults, "forward");
     float loss = net_forward(net);
-    rt_faults_compute(faults, rt_rank());
-    rt_nvtx_pop();
+    end(faults);
 
-    rt_nvtx_push("backward");
+    begin(faults, "backward");
     for (int i = NET_LAYERS - 1; i >= 0; i--) {
         net_backward(net, i);
+        rt_faults_part(faults);
         handles[2 * i] = average_gradient(&net->tensor[2 * i]);
         handles[2 * i + 1] = average_gradient(&net->tensor[2 * i + 1]);
     }
-    rt_nvtx_pop();
+    end(faults);
 
-    rt_nvtx_push("synchronize");
+    begin(faults, "synchronize");
     for (int t = NET_TENSORS - 1; t >= 0; t--)
         wait_for(handles[t]);
-    rt_nvtx_pop();
+    end(faults);
 
-    rt_nvtx_push("optimizer");
+    begin(faults, "optimizer");
     net_descend(net, rate);
-    rt_nvtx_pop();
+    end(faults);
     return loss;
 }
 
@@ -95,11 +107,11 @@ static int differing_ranks(uint64_t checksum)
     return differs;
 }
 
-static int train(struct net *net, const struct train_options *o, const struct rt_faults *faults)
+static int train(struct net *net, const struct train_options *o, struct rt_faults *faults)
 {
     float first = 0, last = 0;
     for (int s = 0; s < o->steps; s++) {
-        rt_faults_step(faults, rt_rank(), s);
+        rt_faults_step(faults, s);
         rt_nvtx_push("step");
         last = step(net, faults, o->rate);
         rt_nvtx_pop();
@@ -113,13 +125,25 @@ static int train(struct net *net, const struct train_options *o, const struct rt
     return o->steps >= 10 && !(last < first);
 }
 
+static const struct rt_fault_phase phases[] = {
+    {"load", RT_FAULT_PHASE_LOAD},         {"forward", RT_FAULT_PHASE_COMPUTE},
+    {"backward", RT_FAULT_PHASE_COMPUTE},  {"synchronize", RT_FAULT_PHASE_OTHER},
+    {"optimizer", RT_FAULT_PHASE_COMPUTE}, {NULL, RT_FAULT_PHASE_OTHER},
+};
+
 int main(int argc, char **argv)
 {
+    static const struct rt_faults_program program = {
+        .name = "mlp",
+        .plays = RT_FAULT_BITS_TIME | RT_FAULT_BITS_WORK | RT_FAULT_BITS_SOCKETS |
+                 RT_FAULT_BITS_RUNTIME | RT_FAULT_BIT(SLOW_LOADER) | RT_FAULT_BIT(COMM_STEALS_CPU),
+        .phases = phases,
+    };
     struct train_options o = train_options_read(argc, argv);
     struct rt_faults faults;
     struct net net;
-    char message[256];
-    if (rt_faults_read(&faults, message, sizeof message)) {
+    char message[RT_FAULT_MESSAGE_BYTES];
+    if (rt_faults_begin(&faults, &program, message, sizeof message)) {
         fprintf(stderr, "mlp: %s\n", message);
         return 2;
     }
@@ -138,5 +162,6 @@ int main(int argc, char **argv)
     net_release(&net);
     if (rt_shutdown() < 0)
         die("shutdown", rt_error());
+    rt_faults_end(&faults);
     return differing || worse;
 }

@@ -29,15 +29,16 @@ static float mean_over_ranks(float value, int size)
     return sum / (float)size;
 }
 
-static int train(struct net *net, const struct train_options *o, const struct rt_faults *faults,
-                 int rank, int size)
+static int train(struct net *net, const struct train_options *o, struct rt_faults *faults, int rank,
+                 int size)
 {
     float first = 0, last = 0;
     for (int s = 0; s < o->steps; s++) {
-        rt_faults_step(faults, rank, s);
+        rt_faults_step(faults, s);
         net_load(net);
+        rt_faults_phase_begin(faults, "forward");
         last = net_forward(net);
-        rt_faults_compute(faults, rank);
+        rt_faults_phase_end(faults);
         for (int i = NET_LAYERS - 1; i >= 0; i--)
             net_backward(net, i);
         average_gradients(net, size);
@@ -61,14 +62,21 @@ static int differing_ranks(uint64_t checksum)
     return sum;
 }
 
+static const struct rt_fault_phase phases[] = {{"forward", RT_FAULT_PHASE_COMPUTE}, {NULL, 0}};
+static const struct rt_faults_program program = {
+    .name = "mpi-sgd",
+    .plays = RT_FAULT_BITS_TIME | RT_FAULT_BITS_WORK | RT_FAULT_BITS_SOCKETS,
+    .phases = phases,
+};
+
 int main(int argc, char **argv)
 {
     struct train_options o = train_options_read(argc, argv);
     struct rt_faults faults;
     struct net net;
-    char message[256];
+    char message[RT_FAULT_MESSAGE_BYTES];
     int rank, size;
-    if (rt_faults_read(&faults, message, sizeof message)) {
+    if (rt_faults_begin(&faults, &program, message, sizeof message)) {
         fprintf(stderr, "mpi-sgd: %s\n", message);
         return 2;
     }
@@ -90,5 +98,6 @@ int main(int argc, char **argv)
                worse ? "; the loss has NOT fallen" : "");
     net_release(&net);
     MPI_Finalize();
+    rt_faults_end(&faults);
     return differing || worse;
 }

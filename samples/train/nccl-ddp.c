@@ -116,14 +116,21 @@ static int differing_ranks(uint64_t checksum)
     return low[0] != high[0] || low[1] != high[1];
 }
 
+static const struct rt_fault_phase phases[] = {{"forward", RT_FAULT_PHASE_COMPUTE}, {NULL, 0}};
+static const struct rt_faults_program program = {
+    .name = "nccl-ddp",
+    .plays = RT_FAULT_BITS_TIME | RT_FAULT_BITS_WORK | RT_FAULT_BITS_NCCL,
+    .phases = phases,
+};
+
 int main(int argc, char **argv)
 {
     struct train_options o = train_options_read(argc, argv);
     struct rt_faults faults;
     struct net net;
-    char message[256];
+    char message[RT_FAULT_MESSAGE_BYTES];
     float first = 0, loss = 0;
-    if (rt_faults_read(&faults, message, sizeof message)) {
+    if (rt_faults_begin(&faults, &program, message, sizeof message)) {
         fprintf(stderr, "nccl-ddp: %s\n", message);
         return 2;
     }
@@ -134,10 +141,11 @@ int main(int argc, char **argv)
     connect_ranks();
     share_parameters(&net);
     for (int s = 0; s < o.steps; s++) {
-        rt_faults_step(&faults, rank, s);
+        rt_faults_step(&faults, s);
         net_load(&net);
+        rt_faults_phase_begin(&faults, "forward");
         loss = net_forward(&net);
-        rt_faults_compute(&faults, rank);
+        rt_faults_phase_end(&faults);
         for (int i = NET_LAYERS - 1; i >= 0; i--)
             net_backward(&net, i);
         average_gradients(&net);
@@ -155,5 +163,6 @@ int main(int argc, char **argv)
     net_release(&net);
     nccl("ncclCommDestroy", ncclCommDestroy(comm));
     cuda("cudaStreamDestroy", cudaStreamDestroy(stream));
+    rt_faults_end(&faults);
     return differing || worse;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "internal.h"
+#include "rt-fault-hooks.h"
 
 static __thread char last_error[256];
 
@@ -73,6 +74,8 @@ ncclResult_t pncclGetVersion(int *version)
     if (!version)
         return hostnccl_fail(ncclInvalidArgument, "ncclGetVersion: version is NULL");
     *version = NCCL_VERSION_CODE;
+    if (rt_fault_hook_nccl_version)
+        *version = rt_fault_hook_nccl_version(NCCL_VERSION_CODE);
     return ncclSuccess;
 }
 HOSTNCCL_WEAK(GetVersion);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "rt-fault-hooks.h"
 
 /* The stand-in runtime's own; a real CUDA runtime has it not. */
 extern void hostcuda_fail_stream(cudaError_t error) __attribute__((weak));
@@ -62,7 +63,11 @@ static int run_multiplied(const struct hostnccl_op *op)
 
 static int run_collective(const struct hostnccl_op *op)
 {
-    return op->multiplies ? run_multiplied(op) : run_ready(op);
+    int error = op->multiplies ? run_multiplied(op) : run_ready(op);
+    /* of the ones that end with the same on all ranks */
+    if (!error && (op->func == FUNC_ALLREDUCE || op->func == FUNC_ALLGATHER))
+        RT_FAULT_HOOK(result, op->out, whole_count(op) * rt_type_bytes(op->type));
+    return error;
 }
 
 const char *hostnccl_algorithm(const struct hostnccl_op *op)
@@ -188,6 +193,7 @@ void hostnccl_execute(void *argument)
 {
     struct hostnccl_plan *plan = argument;
     ncclComm_t comm = plan->comm;
+    RT_FAULT_HOOK(kernel);
     int error = await_turn(comm, plan->ticket);
     if (!error)
         error = run_ops(plan);

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * play.h - the inside of the faults' library: what begin starts, and ways to spend time.
+ */
+#ifndef RT_FAULT_PLAY_H
+#define RT_FAULT_PLAY_H
+
+#include "rt-fault.h"
+
+/* Between begin and end: the faults of this process, for what isn't told (hooks). Else NULL. */
+const struct rt_faults *rt_faults_of_process(void);
+
+/* ---- play.c ---- */
+
+/* Sleeps to the end, whatever interrupts. */
+void rt_faults_sleep(int64_t ns);
+/* Works until the thread has had so much processor time more. */
+void rt_faults_work(int64_t ns);
+
+/* ---- play-files.c ---- */
+
+/* The next reads of this thread, or its next fsync, take so much longer, in all. */
+void rt_faults_delay_reads(int64_t ns);
+void rt_faults_delay_sync(int64_t ns);
+/* What of it none of them took; it is theirs no longer. */
+int64_t rt_faults_take_delay(void);
+
+/* ---- play-process.c ---- */
+
+/* contend and comm-steals-cpu; 0 or a negative errno. */
+int rt_faults_share_core(const struct rt_faults *f);
+void rt_faults_leave_core(void);
+
+#endif
