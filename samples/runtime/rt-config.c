@@ -50,6 +50,17 @@ static int read_allreduce(const char *text, struct rt_config *config)
     return 0;
 }
 
+static int read_compression(const char *text, struct rt_config *config)
+{
+    static const char *const names[] = {"none", "fp16", "bf16"};
+    for (int i = 0; i < 3; i++)
+        if (strcmp(text, names[i]) == 0) {
+            config->compression = (enum rt_compression)(RT_COMPRESSION_NONE + i);
+            return 0;
+        }
+    return -EINVAL;
+}
+
 int rt_config_read(struct rt_config *ret, char *message, size_t message_bytes)
 {
     const struct setting settings[] = {
@@ -57,11 +68,13 @@ int rt_config_read(struct rt_config *ret, char *message, size_t message_bytes)
         {"RT_CYCLE_TIME", "a number of milliseconds", read_cycle},
         {"RT_HIERARCHICAL_ALLREDUCE", "0 or 1", read_hierarchical},
         {"RT_ALLREDUCE", rt_allreduce_names(), read_allreduce},
+        {"RT_COMPRESSION", "none, fp16 or bf16", read_compression},
     };
     struct rt_config config = {
         .fusion_threshold = 128u << 20,
         .cycle_ns = 1000000,
         .hierarchical = true,
+        .compression = RT_COMPRESSION_NONE,
         .allreduce = rt_allreduce_ring,
     };
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {

@@ -10,12 +10,14 @@
 #include <stdint.h>
 
 #include "rt-coll.h"
+#include "rt.h"
 
 struct rt_config {
     uint64_t fusion_threshold; /* bytes */
     uint64_t cycle_ns;
     bool hierarchical;
-    rt_allreduce_fn *allreduce; /* between hosts, or over all ranks */
+    enum rt_compression compression; /* where an operation says nothing */
+    rt_allreduce_fn *allreduce;      /* between hosts, or over all ranks */
 };
 
 /* -EINVAL, and the message says which setting, what it holds and what it may hold. */

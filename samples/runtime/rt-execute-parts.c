@@ -116,14 +116,14 @@ static void copy_parts_in(const struct rt_batch *b, char *buffer, uint64_t part)
 {
     const struct rt_tensor *t = b->like;
     const int n = b->e->groups->topology.size;
-    const uint64_t each = rt_type_bytes(t->type);
+    const uint64_t each = rt_type_bytes(b->wire.type), own = rt_type_bytes(t->type);
     const char *in = b->operations[0]->in;
     rt_batch_activity(b, "MEMCPY_IN_FUSION_BUFFER");
     for (int r = 0; r < n; r++) {
         uint64_t count = rt_part_count(t->count, n, r) * t->row_count;
-        rt_scale(buffer, in, count, t->type, t->prescale);
+        rt_wire_pack(&b->wire, buffer, in, count);
         memset(buffer + count * each, 0, (part - count) * each);
-        in += count * each;
+        in += count * own;
         buffer += part * each;
     }
 }
@@ -131,23 +131,23 @@ static void copy_parts_in(const struct rt_batch *b, char *buffer, uint64_t part)
 static int reduce_scatter(const struct rt_batch *b, char *buffer, uint64_t part)
 {
     struct rt_groups *g = b->e->groups;
-    const struct rt_tensor *t = b->like;
+    const struct rt_wire *w = &b->wire;
     const int n = g->topology.size;
-    const uint64_t each = rt_type_bytes(t->type), whole = part * (uint64_t)n;
+    const uint64_t each = rt_type_bytes(w->type), whole = part * (uint64_t)n;
     /* as in an allreduce: NCCL and MPI round an average alike */
-    const enum rt_op op = rt_partial_op(t->type, t->op);
+    const enum rt_op op = rt_partial_op(w->type, w->op);
     char *mine = buffer + (uint64_t)g->topology.rank * part * each;
     int error;
-    rt_average_begin(buffer, buffer, whole, t->type, t->op, n);
+    rt_average_begin(buffer, buffer, whole, w->type, w->op, n);
     if (rt_batch_path(b) == RT_PATH_NCCL) {
         rt_batch_activity(b, "NCCL_REDUCESCATTER");
-        error = rt_inside_reduce_scatter(g->inside, buffer, mine, part, t->type, op);
+        error = rt_inside_reduce_scatter(g->inside, buffer, mine, part, w->type, op);
     } else {
         rt_batch_activity(b, "MPI_REDUCESCATTER");
-        error = rt_reduce_scatter_ring(g->all, buffer, mine, whole, t->type, op);
+        error = rt_reduce_scatter_ring(g->all, buffer, mine, whole, w->type, op);
     }
     if (!error)
-        rt_average_end(mine, part, t->type, t->op, n);
+        rt_average_end(mine, part, w->type, w->op, n);
     return error;
 }
 
@@ -156,7 +156,7 @@ int rt_execute_reducescatter(const struct rt_batch *b)
     const struct rt_tensor *t = b->like;
     const struct rt_topology *at = &b->e->groups->topology;
     const uint64_t part = rt_part_count(t->count, at->size, 0) * t->row_count;
-    const uint64_t bytes = part * (uint64_t)at->size * rt_type_bytes(t->type);
+    const uint64_t bytes = part * (uint64_t)at->size * rt_type_bytes(b->wire.type);
     if (bytes == 0)
         return 0;
     int error = rt_executor_grow_buffer(b->e, (bytes + RT_FUSION_UNIT - 1) / RT_FUSION_UNIT *
@@ -169,7 +169,8 @@ int rt_execute_reducescatter(const struct rt_batch *b)
     if (error)
         return error;
     rt_batch_activity(b, "MEMCPY_OUT_FUSION_BUFFER");
-    rt_scale(b->operations[0]->out, buffer + (uint64_t)at->rank * part * rt_type_bytes(t->type),
-             rt_part_count(t->count, at->size, at->rank) * t->row_count, t->type, t->postscale);
+    rt_wire_unpack(&b->wire, b->operations[0]->out,
+                   buffer + (uint64_t)at->rank * part * rt_type_bytes(b->wire.type),
+                   rt_part_count(t->count, at->size, at->rank) * t->row_count);
     return 0;
 }

@@ -34,7 +34,7 @@ static int by_parts(const struct rt_batch *b, const void *in, char *out, uint64_
                     enum rt_op op)
 {
     struct rt_groups *g = b->e->groups;
-    const enum rt_type type = b->like->type;
+    const enum rt_type type = b->wire.type;
     const uint64_t part = count / (uint64_t)g->topology.local_size;
     char *mine = out + (uint64_t)g->topology.local_rank * part * rt_type_bytes(type);
 
@@ -55,7 +55,7 @@ static int by_leaders(const struct rt_batch *b, const void *in, char *out, uint6
                       enum rt_op op)
 {
     struct rt_groups *g = b->e->groups;
-    const enum rt_type type = b->like->type;
+    const enum rt_type type = b->wire.type;
     int error = 0;
     if (g->inside) {
         activity(b, "NCCL_REDUCE");
@@ -76,7 +76,7 @@ static int by_leaders(const struct rt_batch *b, const void *in, char *out, uint6
 enum rt_path rt_batch_path(const struct rt_batch *b)
 {
     const struct rt_topology *t = &b->e->groups->topology;
-    if (!b->e->hierarchical || t->host_count == t->size || !rt_inside_has(b->like->type))
+    if (!b->e->hierarchical || t->host_count == t->size || !rt_inside_has(b->wire.type))
         return RT_PATH_MPI;
     if (t->host_count == 1)
         return RT_PATH_NCCL;
@@ -92,11 +92,11 @@ static uint64_t unit_of(const struct rt_batch *b)
 static int reduce(const struct rt_batch *b, const void *in, char *out, uint64_t count)
 {
     struct rt_groups *g = b->e->groups;
-    const enum rt_type type = b->like->type;
+    const enum rt_type type = b->wire.type;
     /* an average is one over all ranks: the steps only add */
-    const enum rt_op op = rt_partial_op(type, b->like->op);
+    const enum rt_op op = rt_partial_op(type, b->wire.op);
     int error = 0;
-    in = rt_average_begin(out, in, count, type, b->like->op, g->topology.size);
+    in = rt_average_begin(out, in, count, type, b->wire.op, g->topology.size);
     switch (rt_batch_path(b)) {
     case RT_PATH_MPI:
         activity(b, "MPI_ALLREDUCE");
@@ -115,7 +115,7 @@ static int reduce(const struct rt_batch *b, const void *in, char *out, uint64_t 
     }
     if (error)
         return error;
-    rt_average_end(out, count, type, b->like->op, g->topology.size);
+    rt_average_end(out, count, type, b->wire.op, g->topology.size);
     RT_FAULT_HOOK(result, out, count * rt_type_bytes(type));
     return 0;
 }
@@ -134,31 +134,34 @@ int rt_executor_grow_buffer(struct rt_executor *e, uint64_t bytes)
 
 /* Calls `copy` for each tensor, and each of a group, with where it lies from `at` on. Returns where
  * they end. */
-static char *for_each_tensor(const struct rt_operation *o, char *at,
-                             void (*copy)(const struct rt_tensor *like, const struct rt_member *m,
-                                          char *at))
+static char *for_each_tensor(const struct rt_wire *wire, const struct rt_operation *o, char *at,
+                             void (*copy)(const struct rt_wire *wire, const struct rt_member *m,
+                                          char *at, uint64_t bytes))
 {
     const struct rt_member alone = {o->in, o->out, o->tensor.count};
     const struct rt_member *members = o->members ? o->members : &alone;
     struct rt_tensor like = o->tensor;
     for (uint32_t i = 0; i < (o->members ? o->tensor.members : 1); i++) {
         like.count = members[i].count;
-        copy(&like, &members[i], at);
+        copy(wire, &members[i], at, rt_fusion_bytes(&like));
         at += rt_fusion_bytes(&like);
     }
     return at;
 }
 
-static void copy_one_in(const struct rt_tensor *like, const struct rt_member *m, char *at)
+static void copy_one_in(const struct rt_wire *wire, const struct rt_member *m, char *at,
+                        uint64_t bytes)
 {
-    uint64_t used = m->count * rt_type_bytes(like->type);
-    rt_scale(at, m->in, m->count, like->type, like->prescale);
-    memset(at + used, 0, rt_fusion_bytes(like) - used);
+    uint64_t used = m->count * rt_type_bytes(wire->type);
+    rt_wire_pack(wire, at, m->in, m->count);
+    memset(at + used, 0, bytes - used);
 }
 
-static void copy_one_out(const struct rt_tensor *like, const struct rt_member *m, char *at)
+static void copy_one_out(const struct rt_wire *wire, const struct rt_member *m, char *at,
+                         uint64_t bytes)
 {
-    rt_scale(m->out, at, m->count, like->type, like->postscale);
+    (void)bytes;
+    rt_wire_unpack(wire, m->out, at, m->count);
 }
 
 static void copy_in(const struct rt_batch *b, char *buffer, uint64_t bytes)
@@ -166,7 +169,7 @@ static void copy_in(const struct rt_batch *b, char *buffer, uint64_t bytes)
     activity(b, "MEMCPY_IN_FUSION_BUFFER");
     char *at = buffer;
     for (unsigned i = 0; i < b->n; i++)
-        at = for_each_tensor(b->operations[i], at, copy_one_in);
+        at = for_each_tensor(&b->wire, b->operations[i], at, copy_one_in);
     memset(at, 0, (size_t)(buffer + bytes - at));
 }
 
@@ -174,7 +177,7 @@ static void copy_out(const struct rt_batch *b, char *buffer)
 {
     activity(b, "MEMCPY_OUT_FUSION_BUFFER");
     for (unsigned i = 0; i < b->n; i++)
-        buffer = for_each_tensor(b->operations[i], buffer, copy_one_out);
+        buffer = for_each_tensor(&b->wire, b->operations[i], buffer, copy_one_out);
 }
 
 static int allreduce_in_buffer(const struct rt_batch *b)
@@ -188,7 +191,7 @@ static int allreduce_in_buffer(const struct rt_batch *b)
     if (error)
         return error;
     copy_in(b, e->buffer, bytes);
-    error = reduce(b, e->buffer, e->buffer, bytes / rt_type_bytes(b->like->type));
+    error = reduce(b, e->buffer, e->buffer, bytes / rt_type_bytes(b->wire.type));
     if (!error)
         copy_out(b, e->buffer);
     return error;
@@ -197,15 +200,15 @@ static int allreduce_in_buffer(const struct rt_batch *b)
 static int allreduce_alone(const struct rt_batch *b)
 {
     const struct rt_operation *o = b->operations[0];
-    const struct rt_tensor *t = b->like;
+    const uint64_t count = b->like->count;
     const void *in = o->in;
-    if (t->prescale != 1) {
-        rt_scale(o->out, in, t->count, t->type, t->prescale);
+    if (!rt_wire_is_plain(&b->wire)) {
+        rt_wire_pack(&b->wire, o->out, in, count);
         in = o->out;
     }
-    int error = reduce(b, in, o->out, t->count);
+    int error = reduce(b, in, o->out, count);
     if (!error)
-        rt_scale(o->out, o->out, t->count, t->type, t->postscale);
+        rt_wire_unpack(&b->wire, o->out, o->out, count);
     return error;
 }
 
@@ -213,7 +216,8 @@ static int allreduce(const struct rt_batch *b)
 {
     if (b->n == 1 && b->like->count == 0)
         return 0;
-    bool alone = b->n == 1 && b->like->members == 0 && b->like->count % unit_of(b) == 0;
+    bool alone = b->n == 1 && b->like->members == 0 && b->like->count % unit_of(b) == 0 &&
+                 b->wire.type == b->wire.own_type;
     return alone ? allreduce_alone(b) : allreduce_in_buffer(b);
 }
 
@@ -231,7 +235,8 @@ static int broadcast(const struct rt_batch *b)
 
 static int execute(struct rt_executor *e, struct rt_operation **operations, unsigned n)
 {
-    const struct rt_batch b = {e, operations, n, &operations[0]->tensor};
+    const struct rt_tensor *like = &operations[0]->tensor;
+    const struct rt_batch b = {e, operations, n, like, rt_wire_of(like, e->groups->topology.size)};
     switch (b.like->kind) {
     case RT_ALLREDUCE:
         return allreduce(&b);

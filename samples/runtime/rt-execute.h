@@ -11,6 +11,7 @@
 
 #include "rt-groups.h"
 #include "rt-table.h"
+#include "rt-wire.h"
 
 struct rt_executor {
     struct rt_groups *groups;
@@ -33,6 +34,7 @@ struct rt_batch {
     struct rt_operation **operations;
     unsigned n;
     const struct rt_tensor *like; /* type, operation and scales of all */
+    struct rt_wire wire;          /* what moves */
 };
 
 /* What all of them now do, as a profiler shows it; NULL: nothing. */

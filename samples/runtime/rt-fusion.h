@@ -14,9 +14,9 @@ uint64_t rt_fusion_bytes(const struct rt_tensor *tensor);
 
 /*
  * Picks from the `n` ready tensors what goes with the first one: allreduces of the same type,
- * operation and scales, in their order, while their sum stays within `threshold`. Those that don't
- * fit are passed over, for the next turn. Writes the indices, the first is 0, to `ret` (room for
- * n); returns how many.
+ * operation, compression and scales, in their order, while their sum stays within `threshold`.
+ * Those that don't fit are passed over, for the next turn. Writes the indices, the first is 0, to
+ * `ret` (room for n); returns how many.
  */
 unsigned rt_fusion_plan(const struct rt_tensor *const *ready, unsigned n, uint64_t threshold,
                         unsigned *ret);

@@ -34,14 +34,20 @@ const char *rt_op_name(enum rt_op op)
 bool rt_tensor_is_like(const struct rt_tensor *a, const struct rt_tensor *b)
 {
     return a->kind == b->kind && a->type == b->type && a->op == b->op && a->root == b->root &&
-           a->count == b->count && a->row_count == b->row_count && a->members == b->members &&
-           a->prescale == b->prescale && a->postscale == b->postscale &&
-           strcmp(a->shape, b->shape) == 0;
+           a->compression == b->compression && a->count == b->count &&
+           a->row_count == b->row_count && a->members == b->members && a->prescale == b->prescale &&
+           a->postscale == b->postscale && strcmp(a->shape, b->shape) == 0;
 }
 
 bool rt_rows_may_differ(enum rt_kind kind)
 {
     return kind == RT_ALLGATHER || kind == RT_ALLTOALL;
+}
+
+const char *rt_compression_name(enum rt_compression compression)
+{
+    static const char *const names[] = {"none", "none", "fp16", "bf16"};
+    return compression < RT_COMPRESSION_COUNT ? names[compression] : "?";
 }
 
 void rt_order_clear(struct rt_order *order)
@@ -120,7 +126,8 @@ int rt_get_tensor(struct rt_reader *from, struct rt_tensor *ret)
         get_short_text(from, ret->name, RT_NAME_MAX) ||
         get_short_text(from, ret->shape, RT_SHAPE_MAX))
         return -EPROTO;
-    return ret->kind < RT_KIND_COUNT && ret->type < RT_TYPE_COUNT && ret->op < RT_OP_COUNT
+    return ret->kind < RT_KIND_COUNT && ret->type < RT_TYPE_COUNT && ret->op < RT_OP_COUNT &&
+                   ret->compression < RT_COMPRESSION_COUNT
                ? 0
                : -EPROTO;
 }

@@ -29,13 +29,15 @@ enum rt_kind {
 
 #define RT_SHAPE_MAX 255 /* bytes of a shape's text */
 
-const char *rt_kind_name(enum rt_kind kind); /* "ALLREDUCE": Horovod's word */
-const char *rt_type_name(enum rt_type type); /* "float32" */
-const char *rt_op_name(enum rt_op op);       /* "sum" */
+const char *rt_kind_name(enum rt_kind kind);                      /* "ALLREDUCE": Horovod's word */
+const char *rt_type_name(enum rt_type type);                      /* "float32" */
+const char *rt_op_name(enum rt_op op);                            /* "sum" */
+const char *rt_compression_name(enum rt_compression compression); /* "fp16" */
 
 /* What all ranks must say alike of a tensor, but for its priority. */
 struct rt_tensor {
     uint8_t kind, type, op; /* enum rt_kind, rt_type, rt_op */
+    uint8_t compression;    /* enum rt_compression; 0: none */
     int32_t root;           /* broadcast; of an order to join: the last to do so; else 0 */
     int32_t priority;       /* of an order: the highest that any rank gave; else this rank's */
     uint32_t members;       /* a group's tensors; else 0 */

@@ -106,6 +106,10 @@ static void say_op(struct rt_bytes *text, const struct rt_tensor *t)
 {
     rt_say(text, "%s", rt_op_name(t->op));
 }
+static void say_compression(struct rt_bytes *text, const struct rt_tensor *t)
+{
+    rt_say(text, "%s", rt_compression_name(t->compression));
+}
 static void say_root(struct rt_bytes *text, const struct rt_tensor *t)
 {
     rt_say(text, "%d", t->root);
@@ -121,6 +125,7 @@ static const struct property properties[] = {
     {"tensors of the group", say_members},
     {"shape", say_shape},
     {"reduction", say_op},
+    {"compression", say_compression},
     {"root", say_root},
     {"pre- and postscale", say_scales},
 };

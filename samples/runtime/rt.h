@@ -15,6 +15,18 @@
  * which NCCL has not, goes by MPI alone. Scales multiply in double and round once; an integer is
  * cut toward zero and stays within its type; a bool keeps its truth unless the scale is 0.
  *
+ * Compression: with it float32 and float64 are reduced as float16 or bfloat16, and come back as what
+ * they were. Before the wire they are multiplied by the prescale, and of an average to float16
+ * divided by a power of two, at least the number of ranks; after it by the rest of the average and
+ * the postscale; each side in double, rounded once. So an average is as finite as what it is of,
+ * whatever the number of ranks; a sum in float16 passes 65504 to infinity. A NaN stays one, an
+ * infinity too. What is lost: bits (float16 keeps 11, bfloat16 8), and in float16 what is small:
+ * below 2^-14 bits, below 2^-25 everything, in an average over n ranks below n times that. A
+ * prescale of some power of two, with its inverse as postscale, moves that range.
+ *
+ * Scales of 16-bit tensors follow the same rule: prescale and what an average divides by are one
+ * multiplication that rounds once, and the rest of the average and the postscale are another.
+ *
  * Memory: buffers are host memory (hostnccl takes it), the caller's, and must stay until the
  * operation was waited for; `in` may equal `out`.
  *
@@ -27,7 +39,8 @@
  *
  * Environment: RT_FUSION_THRESHOLD, bytes that go as one (128 MiB; 0: no fusion) · RT_CYCLE_TIME,
  * ms between two looks for ready tensors (1) · RT_HIERARCHICAL_ALLREDUCE, 0: one ring of MPI over
- * all ranks (1) · RT_ALLREDUCE, the algorithm between hosts (ring) · RT_HOST.
+ * all ranks (1) · RT_ALLREDUCE, the algorithm between hosts (ring) · RT_COMPRESSION, none, fp16 or
+ * bf16 where an operation says nothing (none) · RT_HOST.
  */
 #ifndef RT_H
 #define RT_H
@@ -39,6 +52,15 @@
 #define RT_NAME_MAX       255 /* bytes of a tensor's name */
 #define RT_DIMENSIONS_MAX 8
 
+/* What goes over the wire in place of float32 and float64: 16 bits. */
+enum rt_compression {
+    RT_COMPRESSION_DEFAULT, /* RT_COMPRESSION's */
+    RT_COMPRESSION_NONE,
+    RT_COMPRESSION_FP16, /* float16 */
+    RT_COMPRESSION_BF16, /* bfloat16 */
+    RT_COMPRESSION_COUNT
+};
+
 /* What an operation may say beside; NULL, or zeros, for nothing. */
 struct rt_options {
     /* Of what is ready at once the higher goes first. Where ranks differ, the highest counts. */
@@ -48,6 +70,8 @@ struct rt_options {
      * stands in the message where they are not. A group has none. */
     unsigned dimensions; /* 0: [count], or [rows,row_count] */
     const uint64_t *shape;
+    /* Of float32 and float64 in an allreduce, a group of them or a reducescatter; all ranks alike. */
+    enum rt_compression compression;
 };
 
 /* Starts the runtime; every rank of the launcher's job calls it. */

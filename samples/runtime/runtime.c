@@ -9,6 +9,7 @@
 
 #include "rt-describe.h"
 #include "rt-fusion.h"
+#include "rt-wire.h"
 #include "rt-worker.h"
 
 #define RESERVED "rt." /* names of the runtime's own operations begin so */
@@ -17,6 +18,7 @@ static struct {
     struct rt_worker *worker; /* NULL: not running */
     struct rt_table *table;
     struct rt_topology topology;
+    enum rt_compression compression; /* where an operation says nothing */
 } self;
 
 static _Thread_local char last_error[32768]; /* holds the values of hundreds of ranks */
@@ -47,6 +49,7 @@ int rt_init(void)
     self.table = rt_table_new();
     if (!self.table)
         return fail(-ENOMEM, "rt_init: no memory");
+    self.compression = config.compression;
     rt_phases_init();
     self.worker =
         rt_worker_new(&config, self.table, &self.topology, &error, message, sizeof message);
@@ -63,6 +66,9 @@ static int take_options(struct rt_operation *o, const struct rt_options *options
     if (!options)
         return 0;
     t->priority = options->priority;
+    if ((unsigned)options->compression >= RT_COMPRESSION_COUNT)
+        return fail(-EINVAL, "tensor %s: unknown compression %d", t->name,
+                    (int)options->compression);
     if (t->members > 0 && options->dimensions > 0)
         return fail(-EINVAL, "tensor %s: a group has no shape", t->name);
     if (rt_describe_shape(t, options, rt_rows_may_differ(t->kind) ? o->rows : t->count))
@@ -172,8 +178,18 @@ static int check_rows(const char *name, uint64_t rows, uint64_t row_count)
     return 0;
 }
 
+/* As a tensor has it: 0 for none. */
+static uint8_t compression_of(enum rt_type type, const struct rt_options *options)
+{
+    enum rt_compression c = options ? options->compression : RT_COMPRESSION_DEFAULT;
+    if (c == RT_COMPRESSION_DEFAULT)
+        c = self.compression;
+    return (type == RT_FLOAT32 || type == RT_FLOAT64) && c != RT_COMPRESSION_NONE ? (uint8_t)c : 0;
+}
+
 static struct rt_operation *new_reduction(enum rt_kind kind, const char *name, enum rt_type type,
-                                          enum rt_op op, double prescale, double postscale)
+                                          enum rt_op op, double prescale, double postscale,
+                                          const struct rt_options *options)
 {
     struct rt_operation *o = rt_operation_new(kind, name);
     if (o) {
@@ -181,6 +197,7 @@ static struct rt_operation *new_reduction(enum rt_kind kind, const char *name, e
         o->tensor.op = (uint8_t)op;
         o->tensor.prescale = prescale;
         o->tensor.postscale = postscale;
+        o->tensor.compression = compression_of(type, options);
     }
     return o;
 }
@@ -194,7 +211,8 @@ int rt_allreduce_async(const char *name, const void *in, void *out, uint64_t cou
         error = check_reduction(name, op);
     if (error)
         return error;
-    struct rt_operation *o = new_reduction(RT_ALLREDUCE, name, type, op, prescale, postscale);
+    struct rt_operation *o =
+        new_reduction(RT_ALLREDUCE, name, type, op, prescale, postscale, options);
     if (o) {
         o->tensor.count = count;
         o->in = in;
@@ -218,7 +236,7 @@ static int fill_group(struct rt_operation *o, const struct rt_group_member *memb
         bytes += rt_fusion_bytes(&o->tensor);
     }
     o->tensor.members = n;
-    o->tensor.count = bytes / rt_type_bytes(o->tensor.type);
+    o->tensor.count = bytes / rt_type_bytes(rt_wire_type(&o->tensor));
     rt_describe_group(&o->tensor, o->members, n);
     return 0;
 }
@@ -234,7 +252,8 @@ int rt_grouped_allreduce_async(const char *name, const struct rt_group_member *m
         error = fail(-EINVAL, "group %s: no tensors", name);
     if (error)
         return error;
-    struct rt_operation *o = new_reduction(RT_ALLREDUCE, name, type, op, prescale, postscale);
+    struct rt_operation *o =
+        new_reduction(RT_ALLREDUCE, name, type, op, prescale, postscale, options);
     error = o ? fill_group(o, members, n) : 0;
     if (error) {
         rt_operation_free(o);
@@ -254,7 +273,8 @@ int rt_reducescatter_async(const char *name, const void *in, void *out, uint64_t
         error = check_rows(name, rows, row_count);
     if (error)
         return error;
-    struct rt_operation *o = new_reduction(RT_REDUCESCATTER, name, type, op, prescale, postscale);
+    struct rt_operation *o =
+        new_reduction(RT_REDUCESCATTER, name, type, op, prescale, postscale, options);
     if (o) {
         o->tensor.count = rows;
         o->tensor.row_count = row_count;

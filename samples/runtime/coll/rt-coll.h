@@ -177,5 +177,8 @@ static inline enum rt_op rt_partial_op(enum rt_type type, enum rt_op op)
 const void *rt_average_begin(void *out, const void *in, uint64_t count, enum rt_type type,
                              enum rt_op op, int n);
 void rt_average_end(void *data, uint64_t count, enum rt_type type, enum rt_op op, int n);
+/* The power of two that the first divides by, and the second multiplies by: 1 for types whose sums
+ * are as finite as their averages. */
+int rt_average_power(enum rt_type type, int n);
 
 #endif

@@ -279,7 +279,7 @@ void rt_multiply(void *out, const void *in, uint64_t count, enum rt_type type, c
 }
 
 /* What sums of narrow types are divided by on the way: a power of two costs no precision. */
-static int power_for(enum rt_type type, int n)
+int rt_average_power(enum rt_type type, int n)
 {
     int power = 1;
     while (kernels[type].narrow && power < n)
@@ -290,7 +290,7 @@ static int power_for(enum rt_type type, int n)
 const void *rt_average_begin(void *out, const void *in, uint64_t count, enum rt_type type,
                              enum rt_op op, int n)
 {
-    int power = op == RT_AVG ? power_for(type, n) : 1;
+    int power = op == RT_AVG ? rt_average_power(type, n) : 1;
     if (power == 1)
         return in;
     rt_scale(out, in, count, type, 1.0 / power);
@@ -300,5 +300,5 @@ const void *rt_average_begin(void *out, const void *in, uint64_t count, enum rt_
 void rt_average_end(void *data, uint64_t count, enum rt_type type, enum rt_op op, int n)
 {
     if (op == RT_AVG && n > 1 && kernels[type].divide)
-        kernels[type].divide(data, count, power_for(type, n), n);
+        kernels[type].divide(data, count, rt_average_power(type, n), n);
 }

@@ -108,6 +108,19 @@ static void plan_keeps_different_ones_apart(void **state)
     assert_int_equal(plan(t, 0, 1 << 20, taken), 0);
 }
 
+static void compressed_tensors_count_as_on_the_wire_and_go_with_their_like(void **state)
+{
+    struct rt_tensor t[] = {tensor(64), tensor(64), tensor(64)};
+    unsigned taken[3];
+    for (int i = 0; i < 3; i++)
+        t[i].compression = i == 1 ? RT_COMPRESSION_BF16 : RT_COMPRESSION_FP16;
+    assert_int_equal(rt_fusion_bytes(&t[0]), 128);
+    assert_int_equal(plan(t, 3, 256, taken), 2);
+    assert_int_equal(taken[1], 2);
+    t[0].type = t[2].type = RT_FLOAT64;
+    assert_int_equal(rt_fusion_bytes(&t[0]), 128);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -119,6 +132,7 @@ int main(void)
         cmocka_unit_test(plan_without_threshold_takes_one),
         cmocka_unit_test(plan_of_a_tensor_over_the_threshold_takes_it_alone),
         cmocka_unit_test(plan_keeps_different_ones_apart),
+        cmocka_unit_test(compressed_tensors_count_as_on_the_wire_and_go_with_their_like),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * runtime-wire-check - one rank of a test of compression in the runtime; exit 1 and a line where a
+ * result is wrong.
+ *
+ * Inputs are numbers that 16 bits hold, and whose sums they hold, so that results are exact.
+ * RUNTIME_CHECK_DEFAULT=fp16: RT_COMPRESSION is that; only the default is checked.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rt-reference.h"
+#include "rt.h"
+
+#define CHECK(condition, ...)                                                                      \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "rank %d: %s: ", rt_rank(), #condition);                               \
+            fprintf(stderr, __VA_ARGS__);                                                          \
+            fprintf(stderr, " (%s)\n", rt_error());                                                \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+static const struct rt_options none = {.compression = RT_COMPRESSION_NONE};
+static const struct rt_options fp16 = {.compression = RT_COMPRESSION_FP16};
+static const struct rt_options bf16 = {.compression = RT_COMPRESSION_BF16};
+
+/* ---- results ---- */
+
+struct given {
+    char name[64];
+    enum { ALLREDUCE, GROUP, REDUCESCATTER, WAYS } way;
+    enum rt_type type, wire;
+    enum rt_op op;
+    uint64_t count;
+    bool in_place, scaled;
+    void *in[2], *out[2]; /* the second: of a group */
+    int handle;
+};
+
+static const uint64_t counts[] = {0, 1, 13, 4099};
+enum { COUNTS = sizeof counts / sizeof *counts, ROW = 3, TENSORS = WAYS * 2 * 2 * RT_OP_COUNT * 4 };
+
+static struct given given_of(int t)
+{
+    struct given g = {.way = t % WAYS, .count = counts[t / 7 % COUNTS]};
+    snprintf(g.name, sizeof g.name, "wire.%d", t);
+    g.type = t / WAYS % 2 ? RT_FLOAT64 : RT_FLOAT32;
+    g.wire = t / WAYS / 2 % 2 ? RT_BFLOAT16 : RT_FLOAT16;
+    g.op = (enum rt_op)(t / WAYS / 4 % RT_OP_COUNT);
+    g.in_place = g.way != REDUCESCATTER && t % 5 < 2;
+    g.scaled = g.op != RT_PROD && t % 7 < 3;
+    return g;
+}
+
+static void fill_wide(const struct given *g, void *data, uint64_t count, int tensor)
+{
+    for (uint64_t i = 0; i < count; i++)
+        set_element(data, i, g->type, rank_value(rt_rank(), tensor, i, g->wire, g->op));
+}
+
+/* An average is the exact one, rounded to the tensor's own type. */
+static double expected(const struct given *g, int tensor, uint64_t i)
+{
+    if (g->op != RT_AVG)
+        return reduced_value(rt_size(), tensor, i, g->wire, g->op);
+    double sum = 0;
+    for (int r = 0; r < rt_size(); r++)
+        sum += rank_value(r, tensor, i, g->wire, g->op);
+    return g->type == RT_FLOAT32 ? (double)(float)(sum / rt_size()) : sum / rt_size();
+}
+
+static void begin(struct given *g, int tensor)
+{
+    const struct rt_options *o = g->wire == RT_FLOAT16 ? &fp16 : &bf16;
+    const double before = g->scaled ? 0.5 : 1, after = g->scaled ? 2 : 1;
+    const uint64_t count = g->count * (g->way == REDUCESCATTER ? ROW : 1);
+    struct rt_group_member members[2];
+    for (int m = 0; m < 2; m++) {
+        g->in[m] = malloc(count * 8 + 1);
+        g->out[m] = g->in_place ? g->in[m] : malloc(count * 8 + 1);
+        fill_wide(g, g->in[m], count, 2 * tensor + m);
+        members[m] = (struct rt_group_member){g->in[m], g->out[m], g->count};
+    }
+    if (g->way == ALLREDUCE)
+        g->handle = rt_allreduce_async(g->name, g->in[0], g->out[0], count, g->type, g->op, before,
+                                       after, o);
+    else if (g->way == GROUP)
+        g->handle =
+            rt_grouped_allreduce_async(g->name, members, 2, g->type, g->op, before, after, o);
+    else
+        g->handle = rt_reducescatter_async(g->name, g->in[0], g->out[0], g->count, ROW, g->type,
+                                           g->op, before, after, o);
+    CHECK(g->handle >= 0, "%s", g->name);
+}
+
+static void end(struct given *g, int tensor)
+{
+    uint64_t first = 0, count = g->count;
+    CHECK(rt_wait(g->handle) == 0, "%s", g->name);
+    if (g->way == REDUCESCATTER) {
+        for (int r = 0; r < rt_rank(); r++)
+            first += rt_rows_of(g->count, r) * ROW;
+        count = rt_rows_of(g->count, rt_rank()) * ROW;
+    }
+    for (int m = 0; m < (g->way == GROUP ? 2 : 1); m++)
+        for (uint64_t i = 0; i < count; i++) {
+            double want = expected(g, 2 * tensor + m, first + i),
+                   got = element(g->out[m], i, g->type);
+            CHECK(got == want,
+                  "%s, type %d as %d, reduction %d, way %d, [%llu] is %.17g, not %.17g", g->name,
+                  (int)g->type, (int)g->wire, (int)g->op, (int)g->way, (unsigned long long)i, got,
+                  want);
+        }
+    for (int m = 0; m < 2; m++) {
+        if (!g->in_place)
+            free(g->out[m]);
+        free(g->in[m]);
+    }
+}
+
+static void check_compression(void)
+{
+    static struct given given[TENSORS];
+    for (int t = 0; t < TENSORS; t++) {
+        const int other = (t * 7 + rt_rank() * 31) % TENSORS;
+        given[other] = given_of(other);
+        begin(&given[other], other);
+    }
+    for (int t = 0; t < TENSORS; t++)
+        end(&given[t], t);
+}
+
+/* ---- what 16 bits do ---- */
+
+static void reduce(const char *name, void *data, uint64_t count, enum rt_type type, enum rt_op op,
+                   const struct rt_options *options)
+{
+    int handle = rt_allreduce_async(name, data, data, count, type, op, 1, 1, options);
+    CHECK(rt_wait(handle) == 0, "%s", name);
+}
+
+static void check_range(void)
+{
+    const bool last = rt_rank() == rt_size() - 1;
+    float a[] = {last ? NAN : 1, last ? -INFINITY : 1, 57344, 1e-9f, 1 + 0x1p-12f};
+    float b[5], c[5];
+    memcpy(b, a, sizeof a);
+    memcpy(c, a, sizeof a);
+    reduce("half", a, 5, RT_FLOAT32, RT_AVG, &fp16);
+    reduce("brain", b, 5, RT_FLOAT32, RT_MAX, &bf16);
+    reduce("whole", c, 5, RT_FLOAT32, RT_MAX, &none);
+    CHECK(isnan(a[0]) && a[1] == -INFINITY && a[2] == 57344 && a[3] == 0 && a[4] == 1,
+          "%g %g %g %g %g", a[0], a[1], a[2], a[3], a[4]);
+    CHECK(isnan(b[0]) && b[2] == 57344 && fabsf(b[3] - 1e-9f) < 1e-11f && b[4] == 1, "%g %g %g %g",
+          b[0], b[2], b[3], b[4]);
+    CHECK(isnan(c[0]) && c[2] == 57344 && c[3] == 1e-9f && c[4] == 1 + 0x1p-12f, "%g %g %g", c[2],
+          c[3], c[4]);
+    /* a sum that float16 can't hold */
+    a[0] = last ? 65504 : 65504.0f / 2;
+    reduce("sum", a, 1, RT_FLOAT32, RT_SUM, &fp16);
+    CHECK(rt_size() == 1 ? a[0] == 65504 : isinf(a[0]), "%g", a[0]);
+}
+
+/* Only floats of 32 and 64 bits are compressed; the option says nothing to others. */
+static void check_other_types(void)
+{
+    int32_t word = 70001;
+    uint16_t half;
+    reduce("int", &word, 1, RT_INT32, RT_MAX, &fp16);
+    CHECK(word == 70001, "%d", word);
+    set_element(&half, 0, RT_FLOAT16, 1 + 0x1p-10);
+    reduce("float16", &half, 1, RT_FLOAT16, RT_MAX, &bf16);
+    CHECK(element(&half, 0, RT_FLOAT16) == 1 + 0x1p-10, "%g", element(&half, 0, RT_FLOAT16));
+}
+
+static void check_refusals(void)
+{
+    const struct rt_options unknown = {.compression = RT_COMPRESSION_COUNT};
+    float data[2] = {0};
+    const bool last = rt_rank() == rt_size() - 1;
+    char want[64];
+    CHECK(rt_allreduce_async("x", data, data, 2, RT_FLOAT32, RT_SUM, 1, 1, &unknown) == -EINVAL &&
+              strstr(rt_error(), "tensor x: unknown compression"),
+          "unknown");
+    if (rt_size() == 1)
+        return;
+    int handle =
+        rt_allreduce_async("x", data, data, 2, RT_FLOAT32, RT_SUM, 1, 1, last ? &bf16 : &fp16);
+    CHECK(rt_wait(handle) == -EINVAL && strstr(rt_error(), "tensor x; compression: rank 0 fp16, "),
+          "text");
+    snprintf(want, sizeof want, "rank %d bf16", rt_size() - 1);
+    CHECK(strstr(rt_error(), want), "text");
+    handle = rt_reducescatter_async("x", data, data, 2, 1, RT_FLOAT32, RT_SUM, 1, 1,
+                                    last ? NULL : &fp16);
+    CHECK(rt_wait(handle) == -EINVAL && strstr(rt_error(), "compression: rank 0 fp16, "), "text");
+    snprintf(want, sizeof want, "rank %d none", rt_size() - 1);
+    CHECK(strstr(rt_error(), want), "text");
+}
+
+/* A rank that has joined brings zeros of the wire's type. */
+static void check_join(void)
+{
+    int last = -1;
+    if (rt_rank() > 0) {
+        double data[300];
+        for (int i = 0; i < 300; i++)
+            data[i] = i + rt_rank();
+        reduce("joined", data, 300, RT_FLOAT64, RT_SUM, &fp16);
+        for (int i = 0; i < 300; i++)
+            CHECK(data[i] == (rt_size() - 1) * i + rt_size() * (rt_size() - 1) / 2, "[%d] is %g", i,
+                  data[i]);
+    }
+    CHECK(rt_wait(rt_join_async(&last, NULL)) == 0, "join");
+}
+
+static void check_default(void)
+{
+    float fine[] = {1e-9f, 1 + 0x1p-12f}, coarse[] = {1e-9f, 1 + 0x1p-12f};
+    reduce("coarse", coarse, 2, RT_FLOAT32, RT_MAX, NULL);
+    reduce("fine", fine, 2, RT_FLOAT32, RT_MAX, &none);
+    CHECK(coarse[0] == 0 && coarse[1] == 1, "%g %.9g", coarse[0], coarse[1]);
+    CHECK(fine[0] == 1e-9f && fine[1] == 1 + 0x1p-12f, "%g %.9g", fine[0], fine[1]);
+    reduce("brain", fine, 1, RT_FLOAT32, RT_MAX, &bf16);
+    CHECK(fine[0] > 0, "%g", fine[0]);
+}
+
+int main(void)
+{
+    if (rt_init() < 0) {
+        fprintf(stderr, "rt_init: %s\n", rt_error());
+        return 2;
+    }
+    if (getenv("RUNTIME_CHECK_DEFAULT")) {
+        check_default();
+    } else {
+        check_compression();
+        check_range();
+        check_other_types();
+        check_refusals();
+        check_join();
+    }
+    if (rt_shutdown() < 0) {
+        fprintf(stderr, "rt_shutdown: %s\n", rt_error());
+        return 1;
+    }
+    return 0;
+}
