@@ -21,8 +21,11 @@
  * the postscale; each side in double, rounded once. So an average is as finite as what it is of,
  * whatever the number of ranks; a sum in float16 passes 65504 to infinity. A NaN stays one, an
  * infinity too. What is lost: bits (float16 keeps 11, bfloat16 8), and in float16 what is small:
- * below 2^-14 bits, below 2^-25 everything, in an average over n ranks below n times that. A
- * prescale of some power of two, with its inverse as postscale, moves that range.
+ * below 2^-14 bits, up to 2^-25 everything, in an average over n ranks from n times that on. A
+ * prescale of some power of two, with its inverse as postscale, moves that range. Measured
+ * (tests/bench/compression) on averages over 8 ranks of normally distributed gradients: of a size of
+ * 1e-2 none become 0 and 0.5 % lose bits; of 1e-4 none and 76 %; of 1e-6 5 % and 95 %, with a scale
+ * of 2^10 none and 10 %; of 1e-8 all become 0; over 512 ranks those of 1e-6 do. In bfloat16 none do.
  *
  * Scales of 16-bit tensors follow the same rule: prescale and what an average divides by are one
  * multiplication that rounds once, and the rest of the average and the postscale are another.

@@ -116,10 +116,19 @@ F16C static void f16c_to_float(void *out, const void *in, uint64_t count, float 
     f16_to_float(z + i, x + i, count - i, factor);
 }
 
+/* Asking costs microseconds on a virtual machine: once. */
 static bool has_f16c(void)
 {
-    unsigned a, b, c, d;
-    return __builtin_cpu_supports("avx") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+    static int known; /* atomic: 1 yes, -1 no, 0 nobody has looked yet */
+    int now = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (now == 0) {
+        unsigned a, b, c, d;
+        bool has =
+            __builtin_cpu_supports("avx") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+        now = has ? 1 : -1;
+        __atomic_store_n(&known, now, __ATOMIC_RELAXED);
+    }
+    return now > 0;
 }
 #else
 #define f16c_of_float float_to_f16
@@ -135,22 +144,30 @@ static bool is_power_of_two(float factor)
     return factor >= 0x1p-64f && factor <= 0x1p64f && (rt_bits_of_float(factor) & 0x7fffffu) == 0;
 }
 
-/* Where one rounding to float on the way is none: a product by a power of two is exact, unless it
- * is so small that float16 makes zero of it; bfloat16 has a float's exponents and would be rounded
- * twice there. What comes back from 11 bits or fewer times a float's 24 fits a double. NULL: none.
- */
-static quick_fn *quick(enum rt_type out, enum rt_type in, double factor)
+/* Where one rounding to float on the way is none. To 16 bits: a product by a power of two is exact,
+ * unless it is so small that float16 makes zero of it; bfloat16 has a float's exponents and would
+ * be rounded twice there. Back: 11 bits times a float's 24 fit a double, which is rounded; before a
+ * division the product must be exact, and the divisor a float. NULL: none. */
+static quick_fn *quick(enum rt_type out, enum rt_type in, double factor, double divisor)
 {
     const float narrow = (float)factor;
-    if ((double)narrow != factor)
+    const bool divides = divisor != 1;
+    if ((double)narrow != factor || (double)(float)divisor != divisor)
         return NULL;
-    if (in == RT_FLOAT32 && out == RT_FLOAT16 && is_power_of_two(narrow))
+    if (in == RT_FLOAT32 && out == RT_FLOAT16 && is_power_of_two(narrow) && !divides)
         return has_f16c() ? f16c_of_float : float_to_f16;
-    if (in == RT_FLOAT16 && out == RT_FLOAT32)
-        return has_f16c() ? f16c_to_float : f16_to_float;
-    if (in == RT_FLOAT32 && out == RT_BFLOAT16 && narrow == 1)
+    if (in == RT_FLOAT32 && out == RT_BFLOAT16 && narrow == 1 && !divides)
         return float_to_bf16;
-    return in == RT_BFLOAT16 && out == RT_FLOAT32 ? bf16_to_float : NULL;
+    if (in == RT_FLOAT16 && out == RT_FLOAT32 && (is_power_of_two(narrow) || !divides))
+        return has_f16c() ? f16c_to_float : f16_to_float;
+    return in == RT_BFLOAT16 && out == RT_FLOAT32 && (narrow == 1 || !divides) ? bf16_to_float
+                                                                               : NULL;
+}
+
+static void divide(float *data, uint64_t count, float divisor)
+{
+    for (uint64_t i = 0; i < count; i++)
+        data[i] /= divisor;
 }
 
 /* ---- the rest ---- */
@@ -167,12 +184,14 @@ static void scale(double *data, uint64_t count, double factor, double divisor)
 void rt_convert(void *out, enum rt_type out_type, const void *in, enum rt_type in_type,
                 uint64_t count, double factor, double divisor)
 {
-    quick_fn *fn = divisor == 1 ? quick(out_type, in_type, factor) : NULL;
+    quick_fn *fn = quick(out_type, in_type, factor, divisor);
     double many[AT_ONCE] __attribute__((aligned(64)));
     if (!rt_type_is_float(out_type) || !rt_type_is_float(in_type))
         return;
     if (fn) {
         fn(out, in, count, (float)factor);
+        if (divisor != 1) /* then floats have come out */
+            divide(out, count, (float)divisor);
         return;
     }
     for (uint64_t first = 0; first < count; first += AT_ONCE) {

@@ -122,6 +122,8 @@ static void wire_of_an_average_to_float16_divides_before(void **state)
     t.compression = RT_COMPRESSION_BF16; /* has a float's exponents: nothing to fear */
     w = rt_wire_of(&t, 300);
     assert_true(w.type == RT_BFLOAT16 && w.op == RT_SUM && w.before == 3 && w.divisor == 300);
+    w = rt_wire_of(&t, 512);
+    assert_true(w.before == 3 && w.after == 5.0 / 512 && w.divisor == 1);
 }
 
 /* ---- many ranks, as the runtime reduces them, one after the other ---- */
