@@ -89,7 +89,49 @@ static uint64_t unit_of(const struct rt_batch *b)
     return rt_batch_path(b) == RT_PATH_PARTS ? (uint64_t)b->e->groups->topology.local_size : 1;
 }
 
-static int reduce(const struct rt_batch *b, const void *in, char *out, uint64_t count)
+/* The lengths of all tensors as they lie one after the other, a group's too; returns how many. */
+static unsigned tensor_counts(const struct rt_batch *b, uint64_t *ret)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < b->n; i++) {
+        const struct rt_operation *o = b->operations[i];
+        struct rt_tensor like = o->tensor;
+        for (uint32_t m = 0; m < (o->members ? o->tensor.members : 1); m++) {
+            like.count = o->members ? o->members[m].count : o->tensor.count;
+            if (ret && o->stand_in && o->members)
+                ret[n] = 0;
+            else if (ret)
+                ret[n] = rt_fusion_bytes(&like) / rt_type_bytes(b->wire.type);
+            n++;
+        }
+    }
+    return n;
+}
+
+/* By MPI alone. A rank that has joined doesn't know how a group is divided: ranks tell each other.
+ */
+static int adasum(const struct rt_batch *b, const void *in, char *out, uint64_t count)
+{
+    struct rt_transport *all = b->e->groups->all;
+    const bool alone = b->n == 1 && b->like->members == 0;
+    unsigned n = tensor_counts(b, NULL);
+    uint64_t *counts = malloc((n + 1) * sizeof *counts);
+    if (!counts)
+        return -ENOMEM;
+    tensor_counts(b, counts);
+    int error = 0;
+    if (alone)
+        counts[0] = count;
+    else
+        error = rt_allreduce(all, counts, counts, n, RT_UINT64, RT_MAX);
+    activity(b, "MPI_ADASUM_ALLREDUCE");
+    if (!error)
+        error = rt_allreduce_adasum(all, in, out, counts, n, b->wire.type);
+    free(counts);
+    return error;
+}
+
+static int by_path(const struct rt_batch *b, const void *in, char *out, uint64_t count)
 {
     struct rt_groups *g = b->e->groups;
     const enum rt_type type = b->wire.type;
@@ -113,11 +155,17 @@ static int reduce(const struct rt_batch *b, const void *in, char *out, uint64_t 
         error = by_leaders(b, in, out, count, op);
         break;
     }
-    if (error)
-        return error;
-    rt_average_end(out, count, type, b->wire.op, g->topology.size);
-    RT_FAULT_HOOK(result, out, count * rt_type_bytes(type));
-    return 0;
+    if (!error)
+        rt_average_end(out, count, type, b->wire.op, g->topology.size);
+    return error;
+}
+
+static int reduce(const struct rt_batch *b, const void *in, char *out, uint64_t count)
+{
+    int error = (b->wire.op == RT_ADASUM ? adasum : by_path)(b, in, out, count);
+    if (!error)
+        RT_FAULT_HOOK(result, out, count * rt_type_bytes(b->wire.type));
+    return error;
 }
 
 /* ---- in and out ---- */

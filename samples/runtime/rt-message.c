@@ -28,7 +28,7 @@ const char *rt_op_name(enum rt_op op)
 #define NAME(name, text) text,
     static const char *const names[] = {RT_OP_LIST(NAME)};
 #undef NAME
-    return op < RT_OP_COUNT ? names[op] : "?";
+    return op < RT_OP_COUNT ? names[op] : op == RT_ADASUM ? "adasum" : "?";
 }
 
 bool rt_tensor_is_like(const struct rt_tensor *a, const struct rt_tensor *b)
@@ -126,7 +126,7 @@ int rt_get_tensor(struct rt_reader *from, struct rt_tensor *ret)
         get_short_text(from, ret->name, RT_NAME_MAX) ||
         get_short_text(from, ret->shape, RT_SHAPE_MAX))
         return -EPROTO;
-    return ret->kind < RT_KIND_COUNT && ret->type < RT_TYPE_COUNT && ret->op < RT_OP_COUNT &&
+    return ret->kind < RT_KIND_COUNT && ret->type < RT_TYPE_COUNT && ret->op <= RT_ADASUM &&
                    ret->compression < RT_COMPRESSION_COUNT
                ? 0
                : -EPROTO;

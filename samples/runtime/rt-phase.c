@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt-phase.h"
 
+#include <stdbool.h>
+
 #include "rt-nvtx.h"
 
 static struct rt_nvtx_domain *domain;
@@ -16,6 +18,12 @@ void rt_phases_release(void)
     domain = 0;
 }
 
+/* Horovod calls it an operation of its own. */
+static bool is_adasum(const struct rt_tensor *tensor)
+{
+    return tensor->kind == RT_ALLREDUCE && tensor->op == RT_ADASUM;
+}
+
 void rt_phase_negotiate(struct rt_phases *p, const struct rt_tensor *tensor)
 {
     static const char *const names[] = {"NEGOTIATE_ALLREDUCE", "NEGOTIATE_BROADCAST",
@@ -25,13 +33,15 @@ void rt_phase_negotiate(struct rt_phases *p, const struct rt_tensor *tensor)
     if (!domain)
         return;
     p->category = rt_nvtx_category(domain, tensor->name);
-    p->whole = rt_nvtx_start(domain, names[tensor->kind], p->category);
+    p->whole = rt_nvtx_start(domain, is_adasum(tensor) ? "NEGOTIATE_ADASUM" : names[tensor->kind],
+                             p->category);
 }
 
 void rt_phase_agreed(struct rt_phases *p, const struct rt_tensor *tensor)
 {
     rt_nvtx_end(domain, p->whole);
-    p->whole = rt_nvtx_start(domain, rt_kind_name(tensor->kind), p->category);
+    p->whole = rt_nvtx_start(domain, is_adasum(tensor) ? "ADASUM" : rt_kind_name(tensor->kind),
+                             p->category);
     rt_phase_activity(p, "QUEUE");
 }
 

@@ -27,6 +27,12 @@
  * 1e-2 none become 0 and 0.5 % lose bits; of 1e-4 none and 76 %; of 1e-6 5 % and 95 %, with a scale
  * of 2^10 none and 10 %; of 1e-8 all become 0; over 512 ranks those of 1e-6 do. In bfloat16 none do.
  *
+ * RT_ADASUM: gradients of any float type are combined in pairs, each tensor by itself (also in a group,
+ * or fused): orthogonal ones are added, parallel ones averaged (coll/allreduce-adasum.c has the formula,
+ * and which ranks pair). Any number of ranks; where it is no power of two the first ones pair before
+ * the rest, so that their gradients are combined once more. It goes by MPI alone; the learning rate
+ * needs no scaling by the number of ranks. A rank that has joined brings zeros, which change nothing.
+ *
  * Scales of 16-bit tensors follow the same rule: prescale and what an average divides by are one
  * multiplication that rounds once, and the rest of the average and the postscale are another.
  *

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rt-convert.h"
 #include "rt-describe.h"
 #include "rt-fusion.h"
 #include "rt-wire.h"
@@ -161,9 +162,12 @@ static int check(const char *name, uint64_t count, enum rt_type type)
     return 0;
 }
 
-static int check_reduction(const char *name, enum rt_op op)
+static int check_reduction(const char *name, enum rt_kind kind, enum rt_type type, enum rt_op op)
 {
-    return (unsigned)op < RT_OP_COUNT
+    if (op == RT_ADASUM && (kind != RT_ALLREDUCE || !rt_type_is_float(type)))
+        return fail(-EINVAL, "tensor %s: adasum is for allreduces of floats, not for %s of %s",
+                    name, rt_kind_name(kind), rt_type_name(type));
+    return (unsigned)op <= RT_ADASUM
                ? 0
                : fail(-EINVAL, "tensor %s: unknown reduction %d", name, (int)op);
 }
@@ -208,7 +212,7 @@ int rt_allreduce_async(const char *name, const void *in, void *out, uint64_t cou
 {
     int error = check(name, count, type);
     if (!error)
-        error = check_reduction(name, op);
+        error = check_reduction(name, RT_ALLREDUCE, type, op);
     if (error)
         return error;
     struct rt_operation *o =
@@ -247,7 +251,7 @@ int rt_grouped_allreduce_async(const char *name, const struct rt_group_member *m
 {
     int error = check(name, 0, type);
     if (!error)
-        error = check_reduction(name, op);
+        error = check_reduction(name, RT_ALLREDUCE, type, op);
     if (!error && n == 0)
         error = fail(-EINVAL, "group %s: no tensors", name);
     if (error)
@@ -268,7 +272,7 @@ int rt_reducescatter_async(const char *name, const void *in, void *out, uint64_t
 {
     int error = check(name, rows, type);
     if (!error)
-        error = check_reduction(name, op);
+        error = check_reduction(name, RT_REDUCESCATTER, type, op);
     if (!error)
         error = check_rows(name, rows, row_count);
     if (error)

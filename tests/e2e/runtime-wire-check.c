@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * runtime-wire-check - one rank of a test of compression in the runtime; exit 1 and a line where a
- * result is wrong.
+ * runtime-wire-check - one rank of a test of compression and Adasum in the runtime; exit 1 and a
+ * line where a result is wrong.
  *
  * Inputs are numbers that 16 bits hold, and whose sums they hold, so that results are exact.
  * RUNTIME_CHECK_DEFAULT=fp16: RT_COMPRESSION is that; only the default is checked.
@@ -230,6 +230,98 @@ static void check_default(void)
     CHECK(fine[0] > 0, "%g", fine[0]);
 }
 
+/* ---- Adasum ---- */
+
+enum { LENGTH = 1001, VECTORS = 6 };
+
+/* Of odd vectors ranks share no index: their sum comes; of even ones all ranks' are equal: those
+ * come. What goes as one is still reduced each by itself. */
+static float vector_value(int rank, int vector, int i)
+{
+    const float value = (float)((i + vector) % 23 - 11);
+    return vector % 2 == 0 || i % rt_size() == rank ? value : 0;
+}
+
+static void fill_vector(float *data, int vector)
+{
+    for (int i = 0; i < LENGTH; i++)
+        data[i] = vector_value(rt_rank(), vector, i);
+}
+
+static void check_vector(const float *data, int vector, float factor)
+{
+    for (int i = 0; i < LENGTH; i++) {
+        const float want = (float)((i + vector) % 23 - 11) * factor;
+        CHECK(fabsf(data[i] - want) <= 1e-2f, "vector %d [%d] is %g, not %g", vector, i,
+              (double)data[i], (double)want);
+    }
+}
+
+static void check_adasum(void)
+{
+    static float data[VECTORS][LENGTH], grouped[2][LENGTH], small[LENGTH];
+    int handles[VECTORS], last = -1;
+    const struct rt_group_member members[] = {{grouped[0], grouped[0], LENGTH},
+                                              {grouped[1], grouped[1], LENGTH}};
+    for (int v = 0; v < VECTORS; v++) {
+        char name[16];
+        snprintf(name, sizeof name, "adasum.%d", v);
+        fill_vector(data[v], v);
+        handles[v] =
+            rt_allreduce_async(name, data[v], data[v], LENGTH, RT_FLOAT32, RT_ADASUM, 0.5, 4, NULL);
+    }
+    fill_vector(grouped[0], 0);
+    fill_vector(grouped[1], 1);
+    fill_vector(small, 3);
+    const int group =
+        rt_grouped_allreduce_async("pair", members, 2, RT_FLOAT32, RT_ADASUM, 1, 1, NULL);
+    for (int v = 0; v < VECTORS; v++) {
+        CHECK(rt_wait(handles[v]) == 0, "%d", v);
+        check_vector(data[v], v, 2);
+    }
+    CHECK(rt_wait(group) == 0, "group");
+    check_vector(grouped[0], 0, 1);
+    check_vector(grouped[1], 1, 1);
+    reduce("as float16", small, LENGTH, RT_FLOAT32, RT_ADASUM, &fp16);
+    check_vector(small, 3, 1);
+
+    /* who has joined brings zeros, and doesn't know how the group is divided */
+    if (rt_size() > 1 && rt_rank() > 0) {
+        memset(grouped, 0, sizeof grouped);
+        for (int i = 0; i < LENGTH; i++) {
+            grouped[0][i] = (float)(i % 23 - 11);
+            grouped[1][i] = (i + 1) % rt_size() == rt_rank() ? 1 : 0;
+        }
+        const int after =
+            rt_grouped_allreduce_async("pair", members, 2, RT_FLOAT32, RT_ADASUM, 1, 1, NULL);
+        CHECK(rt_wait(after) == 0, "group");
+        check_vector(grouped[0], 0, 1);
+        for (int i = 0; i < LENGTH; i++)
+            CHECK(fabsf(grouped[1][i] - ((i + 1) % rt_size() != 0)) < 1e-5f, "[%d] is %g", i,
+                  (double)grouped[1][i]);
+    }
+    CHECK(rt_wait(rt_join_async(&last, NULL)) == 0, "join");
+}
+
+static void check_adasum_refusals(void)
+{
+    int32_t words[2] = {0};
+    float data[2] = {0};
+    CHECK(rt_allreduce_async("x", words, words, 2, RT_INT32, RT_ADASUM, 1, 1, NULL) == -EINVAL &&
+              strstr(rt_error(), "adasum is for allreduces of floats, not for ALLREDUCE of int32"),
+          "int32");
+    CHECK(rt_reducescatter_async("x", data, data, 2, 1, RT_FLOAT32, RT_ADASUM, 1, 1, NULL) ==
+                  -EINVAL &&
+              strstr(rt_error(), "not for REDUCESCATTER of float32"),
+          "reducescatter");
+    if (rt_size() == 1)
+        return;
+    int handle = rt_allreduce_async("x", data, data, 2, RT_FLOAT32,
+                                    rt_rank() == 0 ? RT_ADASUM : RT_SUM, 1, 1, NULL);
+    CHECK(rt_wait(handle) == -EINVAL && strstr(rt_error(), "reduction: rank 0 adasum, rank 1 sum"),
+          "text");
+}
+
 int main(void)
 {
     if (rt_init() < 0) {
@@ -244,6 +336,8 @@ int main(void)
         check_other_types();
         check_refusals();
         check_join();
+        check_adasum();
+        check_adasum_refusals();
     }
     if (rt_shutdown() < 0) {
         fprintf(stderr, "rt_shutdown: %s\n", rt_error());

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Compression in the runtime: allreduce, groups and reducescatter of float32 and float64 as float16
-# and bfloat16, by NCCL, MPI and both, against exact results.
+# and bfloat16, by NCCL, MPI and both, against exact results; Adasum of sums and averages.
 #   test-runtime-wire.sh MPI TRAIN_FOLDER RUNTIME_WIRE_CHECK
 set -eu
 mpi=$1 train=$2 check=$3

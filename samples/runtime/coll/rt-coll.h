@@ -118,6 +118,11 @@ int rt_allreduce_hierarchical(struct rt_transport *inside, struct rt_transport *
                               const void *in, void *out, uint64_t count, enum rt_type type,
                               enum rt_op op);
 
+/* Adasum of floats (allreduce-adasum.c): `n` tensors of counts[i] elements lie one after the other in
+ * `in` and `out`, each is reduced by itself. in may equal out. -EINVAL: no floats. */
+int rt_allreduce_adasum(struct rt_transport *t, const void *in, void *out, const uint64_t *counts,
+                        unsigned n, enum rt_type type);
+
 /* ---- the others ---- */
 
 /* `in` has `count` elements; `out` gets the reduced part of this rank: rt_part_count(count, size,

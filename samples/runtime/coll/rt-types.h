@@ -37,7 +37,10 @@
 #define RT_TYPE_ENUM(name, text, bytes) RT_##name,
 #define RT_OP_ENUM(name, text)          RT_##name,
 enum rt_type { RT_TYPE_LIST(RT_TYPE_ENUM) RT_TYPE_COUNT };
-enum rt_op { RT_OP_LIST(RT_OP_ENUM) RT_OP_COUNT };
+enum rt_op {
+    RT_OP_LIST(RT_OP_ENUM) RT_OP_COUNT,
+    RT_ADASUM = RT_OP_COUNT /* of whole vectors, not of elements: rt_allreduce_adasum */
+};
 #undef RT_TYPE_ENUM
 #undef RT_OP_ENUM
 
