@@ -22,14 +22,19 @@ static alignas(8) char pending[PENDING_MAX]; /* anchors and probes as the CLOCK 
 static size_t pending_bytes;
 static uint64_t pending_first = UINT64_MAX, pending_last; /* ticks */
 
+static void note_span(uint64_t tick)
+{
+    pending_first = tick < pending_first ? tick : pending_first;
+    pending_last = tick > pending_last ? tick : pending_last;
+}
+
 static void append(const void *record, size_t bytes, uint64_t tick)
 {
     if (pending_bytes + bytes > PENDING_MAX)
         return;
     memcpy(pending + pending_bytes, record, bytes);
     pending_bytes += bytes;
-    pending_first = tick < pending_first ? tick : pending_first;
-    pending_last = tick > pending_last ? tick : pending_last;
+    note_span(tick);
 }
 
 bool rs_clock_tsc_is_invariant(void)
@@ -151,9 +156,25 @@ void rs_clock_start(void)
     rs_clock_anchor_locked();
 }
 
-void rs_clock_forget(void)
+void rs_clock_forget(size_t bytes)
 {
-    pending_bytes = 0;
+    size_t gone = bytes < pending_bytes ? bytes : pending_bytes;
+    pending_bytes -= gone;
+    memmove(pending, pending + gone, pending_bytes);
     pending_first = UINT64_MAX;
     pending_last = 0;
+    for (size_t at = 0; at < pending_bytes;) {
+        struct rs_anchor a;
+        struct rs_clock_probe p;
+        memcpy(&a, pending + at, sizeof(a.kind));
+        if (a.kind == RS_CLOCK_PROBE) {
+            memcpy(&p, pending + at, sizeof(p));
+            note_span(p.sent);
+            at += sizeof(p);
+        } else {
+            memcpy(&a, pending + at, sizeof(a));
+            note_span(a.tick);
+            at += sizeof(a);
+        }
+    }
 }

@@ -45,10 +45,13 @@ static bool drain_once(uint64_t *last_anchor)
         rs_clock_anchor_locked();
         *last_anchor = now;
     }
-    if (!rs_state.ended) {
-        rs_cost_calibrate();
-        rs_writer_drain();
-        rs_threads_drop_ended();
+    if (rs_writer_claim(0)) {
+        if (!rs_state.ended) {
+            rs_cost_calibrate();
+            rs_writer_drain();
+            rs_threads_drop_ended();
+        }
+        rs_writer_release();
     }
     if (rs_state.control)
         __atomic_store_n(&rs_state.control->alive_tick, rs_tick(), __ATOMIC_RELAXED);

@@ -111,11 +111,14 @@ static bool copy(uint64_t from, uint64_t bytes)
 {
     off_t at = (off_t)from;
     while (bytes) {
+        struct rs_held held = rs_lock_open();
         ssize_t n = sendfile(next.fd, rs_state.fd, &at, bytes);
-        if (n < 0 && errno == EINTR)
+        int error = n == 0 ? EIO : errno;
+        rs_lock_shut(&held);
+        if (n < 0 && error == EINTR)
             continue;
         if (n <= 0) {
-            errno = n == 0 ? EIO : errno;
+            errno = error;
             return false;
         }
         bytes -= (uint64_t)n;

@@ -23,8 +23,11 @@
 #define END_WAITS_SECONDS 5
 
 static volatile uint32_t on_for_all[2]; /* where no memory can be zeroed for children alone */
-struct rs_state rs_state = {
-    .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .on = on_for_all, .epoch = 1};
+struct rs_state rs_state = {.lock = PTHREAD_MUTEX_INITIALIZER,
+                            .writer_free = PTHREAD_COND_INITIALIZER,
+                            .fd = -1,
+                            .on = on_for_all,
+                            .epoch = 1};
 const struct rs_core *rs_core;
 __thread struct rs_thread *rs_self;
 __thread uint32_t rs_quiet;
@@ -75,6 +78,29 @@ void rs_unlock(void)
     pthread_mutex_unlock(&rs_state.lock);
     pthread_setcancelstate(cancel, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+struct rs_held rs_lock_open(void)
+{
+    struct rs_held held = {mask_before, cancel_before};
+    pthread_mutex_unlock(&rs_state.lock);
+    return held;
+}
+
+void rs_lock_shut(const struct rs_held *held)
+{
+    pthread_mutex_lock(&rs_state.lock);
+    mask_before = held->mask;
+    cancel_before = held->cancel;
+}
+
+int rs_lock_wait(pthread_cond_t *cond, const struct timespec *end)
+{
+    struct rs_held held = {mask_before, cancel_before};
+    int error = pthread_cond_clockwait(cond, &rs_state.lock, CLOCK_MONOTONIC, end);
+    mask_before = held.mask;
+    cancel_before = held.cancel;
+    return error;
 }
 
 static char library_path[RS_RING_PATH_MAX]; /* "" unknown */
@@ -177,7 +203,10 @@ bool rs_life_start(void)
     rs_counters_start();
     rs_state.started = 1;
     /* The head is in the file at once: a process that dies now is still found by its rings. */
-    rs_writer_drain();
+    if (rs_writer_claim(0)) {
+        rs_writer_drain();
+        rs_writer_release();
+    }
     return true;
 }
 
@@ -205,7 +234,7 @@ static void remove_rings(void)
 
 /* May run in a signal handler that interrupted anything, also malloc: no step of the end, down to
  * the export, allocates. A thread that waits for what the handler interrupted may hold the lock for
- * ever: then the rings are left for `merge`. */
+ * ever, or a disk the writer: then the rings are left for `merge`. */
 void rs_life_end(enum rs_end_reason reason)
 {
     if (!is_own_process())
@@ -217,8 +246,14 @@ void rs_life_end(enum rs_end_reason reason)
         return;
     }
     *rs_state.on = 0; /* threads that go on record nothing more */
+    if (!rs_writer_claim(END_WAITS_SECONDS)) {
+        rs_unlock();
+        errno = saved;
+        return;
+    }
     bool first = !rs_state.ended && rs_state.fd >= 0;
     rs_writer_end(reason);
+    rs_writer_release();
     bool ended = rs_state.ended;
     if (first && ended)
         remove_rings();
@@ -240,7 +275,10 @@ static void flush(enum rs_end_reason reason)
     int saved = errno;
     rs_lock();
     rs_clock_anchor_locked();
-    rs_writer_drain();
+    if (rs_writer_claim(END_WAITS_SECONDS)) {
+        rs_writer_drain();
+        rs_writer_release();
+    }
     rs_unlock();
     errno = saved;
 }
@@ -273,11 +311,13 @@ static void in_child(void)
 {
     sigset_t before = mask_before;
     pthread_mutex_init(&rs_state.lock, NULL);
+    pthread_cond_init(&rs_state.writer_free, NULL);
+    rs_state.writing = false; /* the parent's drain thread may be */
     if (rs_state.control) {
         rs_writer_forget();
         rs_counters_forget();
         rs_threads_forget();
-        rs_clock_forget();
+        rs_clock_forget(SIZE_MAX);
         rs_defs_inherit(rs_state.control);
         rs_state.control = NULL;
         rs_state.meta_dirty = true;
@@ -318,10 +358,11 @@ static void begin_again(void)
         return;
     rs_lock();
     rs_state.control->end_reason = 0;
+    if (!rs_state.off_capture[0])
+        *rs_state.on = 1;
     if (rs_state.ended) {
         int saved = errno;
         rs_state.ended = false;
-        *rs_state.on = 1;
         rs_state.kill_safe = false; /* the rings have no names any more */
         rs_meta_set_locked("kill_safe", "no: an exec failed");
         errno = saved;

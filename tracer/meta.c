@@ -59,7 +59,9 @@ void rs_meta_set(const char *key, const char *value)
 
 size_t rs_meta_payload(const char **ret)
 {
-    *ret = facts;
+    static char whole[META_MAX]; /* facts may change while a disk takes them */
+    memcpy(whole, facts, used);
+    *ret = whole;
     return used;
 }
 

@@ -9,11 +9,15 @@
  * Locking: `rs_state.lock` guards all below but what says "atomic"; nothing on a wrapped call's
  * repeated path takes it. Who holds it calls neither malloc nor free, directly or through libc: a
  * signal handler that ends the program may have interrupted them, and the end takes this lock.
+ * A disk may stall for minutes, so the lock is open while one is written to: whoever drains claims
+ * the writer, and what only the writer changes (marked so) stays as it is meanwhile. All else may
+ * have grown: threads at the head of their list, definitions, facts and clock records at the end.
  */
 #ifndef RS_TRACER_STATE_H
 #define RS_TRACER_STATE_H
 
 #include <pthread.h>
+#include <signal.h>
 #include <sys/uio.h>
 
 #include "core.h"
@@ -29,6 +33,8 @@ struct rs_thread_entry {
 
 struct rs_state {
     pthread_mutex_t lock;
+    pthread_cond_t writer_free;
+    bool writing; /* the writer is claimed */
     struct rs_core core;
     volatile uint32_t started, epoch; /* core.h */
     volatile uint32_t *on; /* core.h; [1] is nonzero where this process's memory is no copy. Both in
@@ -41,7 +47,7 @@ struct rs_state {
     bool kill_safe;                  /* so are all rings, and all definitions are in the file */
     struct rs_thread_entry *threads;
     uint32_t thread_number;
-    /* the capture file */
+    /* the capture file: the writer's, down to `skipped` */
     int fd;                       /* -1 not open */
     uint64_t fd_device, fd_inode; /* to notice that the program closed our descriptor */
     uint64_t segment_bytes;       /* written since definitions were last repeated */
@@ -63,6 +69,16 @@ extern __thread uint32_t rs_quiet RS_HIDDEN __attribute__((tls_model("initial-ex
 void rs_lock(void) RS_HIDDEN;
 bool rs_lock_within(unsigned seconds) RS_HIDDEN; /* false: it was not to be had */
 void rs_unlock(void) RS_HIDDEN;
+/* Opens the lock for others, though this thread goes on as its holder: no signal, no cancellation.
+ */
+struct rs_held {
+    sigset_t mask;
+    int cancel;
+};
+struct rs_held rs_lock_open(void) RS_HIDDEN;
+void rs_lock_shut(const struct rs_held *held) RS_HIDDEN;
+/* As pthread_cond_clockwait, by the monotonic clock. */
+int rs_lock_wait(pthread_cond_t *cond, const struct timespec *end) RS_HIDDEN;
 
 /* memory.c. Maps `reserve` bytes of a new file "<prefix>.<number>" that has `bytes`, or anonymous
  * memory where that fails; `ret_path` is "" then, errno why. NULL where there is no memory at all.
@@ -83,7 +99,7 @@ void rs_memory_no_signal(int error) RS_HIDDEN;
 struct rs_thread *rs_thread_attach(void) RS_HIDDEN;
 bool rs_thread_make_room(struct rs_thread *t, unsigned slots) RS_HIDDEN;
 void rs_thread_name(uint32_t tid, const char *name) RS_HIDDEN;
-void rs_threads_drop_ended(void) RS_HIDDEN; /* locked */
+void rs_threads_drop_ended(void) RS_HIDDEN; /* locked, by the writer */
 void rs_threads_forget(void) RS_HIDDEN;     /* child of a fork */
 void rs_threads_init(void) RS_HIDDEN;
 
@@ -109,12 +125,12 @@ bool rs_clock_tsc_is_invariant(void) RS_HIDDEN;
 void rs_clock_start(void) RS_HIDDEN; /* locked */
 struct rs_anchor rs_clock_anchor(void) RS_HIDDEN;
 void rs_clock_probe(const struct rs_clock_probe *probe) RS_HIDDEN;
-/* All anchors and probes that wait as one CLOCK payload, until they are forgotten; returns its
+/* All anchors and probes that wait as one CLOCK payload, good until they are forgotten; returns its
  * bytes. Locked. */
 size_t rs_clock_payload(const void **ret, uint64_t *ret_first, uint64_t *ret_last) RS_HIDDEN;
 void rs_clock_anchor_now(void) RS_HIDDEN; /* locks */
 void rs_clock_anchor_locked(void) RS_HIDDEN;
-void rs_clock_forget(void) RS_HIDDEN;
+void rs_clock_forget(size_t bytes) RS_HIDDEN; /* the first `bytes` of them */
 
 /* meta.c */
 void rs_meta_set(const char *key, const char *value) RS_HIDDEN; /* locks */
@@ -122,12 +138,15 @@ void rs_meta_set_locked(const char *key, const char *value) RS_HIDDEN;
 /* Rings could not be made on tmpfs; `error` is the errno. */
 void rs_meta_not_kill_safe_locked(int error) RS_HIDDEN;
 void rs_meta_collect(void) RS_HIDDEN; /* locked: what can be known at the start */
-/* All keys and values as one META payload; returns its length. Locked. */
+/* All keys and values as one META payload, good until the next call; returns its length. Locked. */
 size_t rs_meta_payload(const char **ret) RS_HIDDEN;
 
-/* writer.c, all locked */
+/* writer.c, all locked, and by who has claimed the writer */
+/* Waits until no other thread writes, so many seconds at most; false: one does still. */
+bool rs_writer_claim(unsigned seconds) RS_HIDDEN;
+void rs_writer_release(void) RS_HIDDEN;
 bool rs_writer_open(void) RS_HIDDEN;
-/* Writes all of it; errno on false. */
+/* Writes all of it, with the lock open; errno on false. */
 bool rs_writer_write(int fd, struct iovec *v, int n) RS_HIDDEN;
 void rs_writer_seal(struct rs_block *head, uint32_t sequence) RS_HIDDEN;
 bool rs_writer_has_file(void) RS_HIDDEN; /* its descriptor is still what it was */
@@ -141,7 +160,7 @@ void rs_writer_forget(void) RS_HIDDEN;
 /* `fd`, or a copy above the numbers that programs redirect and expect to get next. */
 int rs_writer_move_up(int fd) RS_HIDDEN;
 
-/* limit.c, all locked */
+/* limit.c, all locked, by the writer */
 /* Where the block of events [from, to) must end so that the file stays below the limit: `from`
  * where it takes none any more. */
 uint64_t rs_limit_cut(const struct rs_thread *t, uint64_t from, uint64_t to) RS_HIDDEN;
@@ -153,7 +172,7 @@ bool rs_limit_hole(const struct rs_thread *t, struct rs_event *ret, uint64_t *re
 /* It stands in the file. */
 void rs_limit_forget_hole(struct rs_thread *t) RS_HIDDEN;
 
-/* keep.c, all locked */
+/* keep.c, all locked, by the writer */
 /* Between blocks: goes on with making the capture small again, where it is at its limit. */
 void rs_keep_step(void) RS_HIDDEN;
 void rs_keep_abandon(void) RS_HIDDEN; /* at the end, and in the child of a fork */

@@ -235,6 +235,10 @@ static bool lives(const struct rs_thread_entry *e)
 
 static void drop(struct rs_thread_entry *e)
 {
+    struct rs_thread_entry **at = &rs_state.threads;
+    while (*at != e)
+        at = &(*at)->next;
+    *at = e->next;
     rs_state.events += e->thread.ring->events;
     rs_state.dropped += e->thread.ring->dropped;
     munmap(e->thread.ring, e->map_bytes);
@@ -245,15 +249,11 @@ static void drop(struct rs_thread_entry *e)
 
 void rs_threads_drop_ended(void)
 {
-    for (struct rs_thread_entry **at = &rs_state.threads; *at;) {
-        struct rs_thread_entry *e = *at;
+    for (struct rs_thread_entry *e = rs_state.threads, *next; e; e = next) {
         const struct rs_ring_thread *r = e->thread.ring;
-        if (!e->ended || r->tail != r->head || lives(e) || !rs_writer_put_hole(&e->thread)) {
-            at = &e->next;
-            continue;
-        }
-        *at = e->next;
-        drop(e);
+        next = e->next;
+        if (e->ended && r->tail == r->head && !lives(e) && rs_writer_put_hole(&e->thread))
+            drop(e);
     }
 }
 

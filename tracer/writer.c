@@ -29,6 +29,27 @@ const char *rs_writer_path(void)
     return path;
 }
 
+bool rs_writer_claim(unsigned seconds)
+{
+    struct timespec end;
+    int error = 0;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_sec += seconds;
+    while (rs_state.writing && seconds && error == 0) {
+        error = rs_lock_wait(&rs_state.writer_free, &end);
+    }
+    if (rs_state.writing)
+        return false;
+    rs_state.writing = true;
+    return true;
+}
+
+void rs_writer_release(void)
+{
+    rs_state.writing = false;
+    pthread_cond_broadcast(&rs_state.writer_free);
+}
+
 /* ---- the file ---- */
 
 static int make_folder(const char *dir)
@@ -130,7 +151,7 @@ bool rs_writer_has_file(void)
 
 /* ---- blocks ---- */
 
-bool rs_writer_write(int fd, struct iovec *v, int n)
+static bool write_all(int fd, struct iovec *v, int n)
 {
     while (n > 0) {
         ssize_t done = writev(fd, v, n);
@@ -149,6 +170,16 @@ bool rs_writer_write(int fd, struct iovec *v, int n)
         }
     }
     return true;
+}
+
+bool rs_writer_write(int fd, struct iovec *v, int n)
+{
+    struct rs_held held = rs_lock_open();
+    bool whole = write_all(fd, v, n);
+    int error = errno;
+    rs_lock_shut(&held);
+    errno = error;
+    return whole;
 }
 
 /* What was written of the block is cut off, so that the file stays whole. A full disk may have room
@@ -205,9 +236,12 @@ static void put_meta(void)
 {
     const char *text;
     struct rs_block head = {.kind = RS_BLOCK_META};
+    if (!rs_state.meta_dirty)
+        return;
+    rs_state.meta_dirty = false; /* what changes from now on isn't in it */
     size_t n = rs_meta_payload(&text);
-    if (rs_state.meta_dirty && put(&head, text, n, NULL, 0))
-        rs_state.meta_dirty = false;
+    if (!put(&head, text, n, NULL, 0))
+        rs_state.meta_dirty = true;
 }
 
 static bool put_defs(uint64_t from, uint64_t to, uint32_t flags)
@@ -257,7 +291,7 @@ static void put_clock(void)
     struct rs_block head = {.kind = RS_BLOCK_CLOCK};
     size_t n = rs_clock_payload(&records, &head.first_tick, &head.last_tick);
     if (n && put(&head, records, n, NULL, 0))
-        rs_clock_forget();
+        rs_clock_forget(n);
 }
 
 /* ---- events ---- */
