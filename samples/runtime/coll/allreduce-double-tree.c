@@ -7,8 +7,22 @@
  * Cost: at most 4 ceil(log2 n) (a + S/2 (b + g)) for one block; of many, those on different levels
  * overlap, and a rank gives and gets at most 2 S each whatever n is (the root of a binomial tree:
  * log2(n) S). Few messages a rank, and no rank is everybody's: for many ranks.
+ *
+ * Bits: the halves have different trees, so they depend on the count, the element's place and the
+ * transport's block.
  */
+#include "rt-cost.h"
 #include "rt-step.h"
+
+/* After the first block a rank that has children in one tree is busy with three messages up and
+ * three down in each. */
+double rt_cost_double_tree(const struct rt_cost *c, int n, double bytes)
+{
+    const double block = bytes < c->block ? bytes : c->block;
+    const double more = block > 0 ? bytes / block - 1 : 0;
+    return 4 * rt_ceil_log2(n) * (c->a + block / 2 * (c->b + c->g)) +
+           more * (6 * c->a + block * (3 * c->b + c->g));
+}
 
 struct node {
     int parent, children[2]; /* -1: none */

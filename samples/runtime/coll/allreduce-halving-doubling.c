@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Allreduce by recursive halving, then doubling (Rabenseifner): reduce-scatter with the partner
- * half the ranks away, a quarter away, ..., then allgather the same way back.
+ * Allreduce by recursive halving, then doubling (Rabenseifner's algorithm): reduce-scatter with the
+ * partner next to this rank, two away, four away, ..., then allgather the same way back.
  *
  * Cost: 2 log2(n) a + 2 (n-1)/n S b + (n-1)/n S g, n a power of two; else rt-fold.h adds
- * 2 a + 2 S b + S g. As little data as the ring in fewer steps, but with far partners: for the
- * middle.
+ * 2 a + 2 S b + S g. As little data as the ring in fewer steps: for the middle. The near partners
+ * get the long messages, so hosts that have a power of two of neighbouring ranks each send between
+ * them what hierarchical sends.
+ *
+ * Bits: an element's order is a tree over the ranks alone, so they are the same whatever the count,
+ * the element's place, the transport and its block; and the same as recursive doubling's.
  */
+#include "rt-cost.h"
 #include "rt-fold.h"
 #include "rt-step.h"
 
@@ -27,9 +32,19 @@ static uint64_t parts_count(const struct rt_fold *f, uint64_t count, struct part
 /* What a rank keeps, and what it leaves to its partner, when it halves `p` at distance `d`. */
 static void halve(int number, int d, struct parts p, struct parts *ret_keep, struct parts *ret_give)
 {
-    struct parts lower = {p.low, p.low + d}, upper = {p.low + d, p.high};
+    const int middle = (p.low + p.high) / 2;
+    struct parts lower = {p.low, middle}, upper = {middle, p.high};
     *ret_keep = number & d ? upper : lower;
     *ret_give = number & d ? lower : upper;
+}
+
+/* What a rank has before it halves at distance `d`. */
+static struct parts parts_before(int number, int d, int working)
+{
+    struct parts p = {0, working}, give;
+    for (int done = 1; done < d; done *= 2)
+        halve(number, done, p, &p, &give);
+    return p;
 }
 
 static int halving_steps(struct rt_transport *t, const struct rt_fold *f, const void *source,
@@ -37,8 +52,8 @@ static int halving_steps(struct rt_transport *t, const struct rt_fold *f, const 
 {
     struct parts mine = {0, f->working}, keep, give;
 
-    /* 1. Reduce-scatter: this rank ends with part `number`. */
-    for (int d = f->working / 2; d > 0; d /= 2) {
+    /* 1. Reduce-scatter: this rank ends with one part. */
+    for (int d = 1; d < f->working; d *= 2) {
         int peer = rt_fold_rank(f, f->number ^ d);
         halve(f->number, d, mine, &keep, &give);
         uint64_t first = parts_first(f, count, keep);
@@ -57,11 +72,9 @@ static int halving_steps(struct rt_transport *t, const struct rt_fold *f, const 
                    parts_count(f, count, mine), type, op, t->size);
 
     /* 3. Allgather: what it has doubles in each step. */
-    for (int d = 1; d < f->working; d *= 2) {
+    for (int d = f->working / 2; d > 0; d /= 2) {
         int peer = rt_fold_rank(f, f->number ^ d);
-        int low = f->number & ~(2 * d - 1);
-        struct parts both = {low, low + 2 * d};
-        halve(f->number, d, both, &keep, &give);
+        halve(f->number, d, parts_before(f->number, d, f->working), &keep, &give);
         int error = rt_exchange(t, peer, rt_at(out, parts_first(f, count, keep), type),
                                 parts_count(f, count, keep), peer,
                                 rt_at_mutable(out, parts_first(f, count, give), type),
@@ -70,6 +83,14 @@ static int halving_steps(struct rt_transport *t, const struct rt_fold *f, const 
             return error;
     }
     return 0;
+}
+
+double rt_cost_halving_doubling(const struct rt_cost *c, int n, double bytes)
+{
+    const int working = rt_fold_of(0, n).working;
+    const double share = (working - 1) / (double)working * bytes;
+    return 2 * rt_ceil_log2(working) * c->a + 2 * share * c->b + share * c->g +
+           rt_cost_fold(c, n, bytes);
 }
 
 int rt_allreduce_halving_doubling(struct rt_transport *t, const void *in, void *out, uint64_t count,

@@ -5,11 +5,21 @@
  *
  * Cost: log2(n) (a + S b + S g), n a power of two; else rt-fold.h adds 2 a + 2 S b + S g. The
  * fewest steps: for short buffers.
+ *
+ * Bits: an element's order is a tree over the ranks alone, so they are the same whatever the count,
+ * the element's place, the transport and its block; and the same as halving-doubling's.
  */
 #include <errno.h>
 
+#include "rt-cost.h"
 #include "rt-fold.h"
 #include "rt-step.h"
+
+double rt_cost_recursive_doubling(const struct rt_cost *c, int n, double bytes)
+{
+    const int working = rt_fold_of(0, n).working;
+    return rt_ceil_log2(working) * (c->a + bytes * (c->b + c->g)) + rt_cost_fold(c, n, bytes);
+}
 
 /* What is sent may not be written meanwhile: results go to `out` and to scratch in turn, so that
  * the last one goes to `out`. */

@@ -5,8 +5,18 @@
  * Cost: 2 (n-1) a + 2 (n-1)/n S b + (n-1)/n S g. Moves the least data there is to move: for long
  * buffers. Buffers longer than n blocks go through in rounds, so that what a rank has just received
  * is still in its cache when it sends it on.
+ *
+ * Bits: an element's order of ranks begins at its part's owner, so they depend on the count, the
+ * element's place and the transport's block.
  */
+#include "rt-cost.h"
 #include "rt-step.h"
+
+double rt_cost_ring(const struct rt_cost *c, int n, double bytes)
+{
+    const double share = (n - 1) / (double)n * bytes;
+    return 2 * (n - 1) * c->a + 2 * share * c->b + share * c->g;
+}
 
 static int ring_round(struct rt_transport *t, const char *in, char *out, uint64_t count,
                       enum rt_type type, enum rt_op op)

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "rt-cost.h"
 #include "rt-step.h"
 
 #define SHORT_BYTES  (16u << 10)  /* up to here steps cost more than bytes */
@@ -42,24 +43,34 @@ int rt_broadcast(struct rt_transport *t, void *data, uint64_t count, enum rt_typ
     return rt_broadcast_choice(t->size, count * rt_type_bytes(type))(t, data, count, type, root);
 }
 
-static const struct {
-    const char *name;
-    rt_allreduce_fn *fn;
-} allreduces[] = {
-    {"auto", rt_allreduce},
-    {"ring", rt_allreduce_ring},
-    {"recursive-doubling", rt_allreduce_recursive_doubling},
-    {"halving-doubling", rt_allreduce_halving_doubling},
-    {"tree", rt_allreduce_tree},
-    {"double-tree", rt_allreduce_double_tree},
+static const struct rt_algorithm algorithms[] = {
+    {"auto", rt_allreduce, NULL, false},
+    {"ring", rt_allreduce_ring, rt_cost_ring, false},
+    {"recursive-doubling", rt_allreduce_recursive_doubling, rt_cost_recursive_doubling, true},
+    {"halving-doubling", rt_allreduce_halving_doubling, rt_cost_halving_doubling, true},
+    {"tree", rt_allreduce_tree, rt_cost_tree, true},
+    {"double-tree", rt_allreduce_double_tree, rt_cost_double_tree, false},
 };
+
+const struct rt_algorithm *rt_algorithm_at(unsigned i)
+{
+    return i < sizeof algorithms / sizeof *algorithms ? &algorithms[i] : NULL;
+}
+
+const struct rt_algorithm *rt_algorithm_find(const char *name)
+{
+    if (strcmp(name, "rabenseifner") == 0)
+        name = "halving-doubling";
+    for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; i++)
+        if (strcmp(name, algorithms[i].name) == 0)
+            return &algorithms[i];
+    return NULL;
+}
 
 rt_allreduce_fn *rt_allreduce_find(const char *name)
 {
-    for (size_t i = 0; i < sizeof allreduces / sizeof *allreduces; i++)
-        if (strcmp(name, allreduces[i].name) == 0)
-            return allreduces[i].fn;
-    return NULL;
+    const struct rt_algorithm *found = rt_algorithm_find(name);
+    return found ? found->fn : NULL;
 }
 
 const char *rt_allreduce_names(void)

@@ -29,9 +29,12 @@
 #ifndef RT_COLL_H
 #define RT_COLL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "rt-cost.h"
+#include "rt-layout.h"
 #include "rt-types.h"
 
 /* First element of part `i` of `count` elements cut into `n` parts whose sizes differ by at most
@@ -105,18 +108,42 @@ rt_allreduce_fn rt_allreduce_double_tree;
 /* What rt_allreduce takes for `bytes` of buffer. */
 rt_allreduce_fn *rt_allreduce_choice(int size, uint64_t bytes);
 
-/* Finds one by name ("auto", "ring", "recursive-doubling", "halving-doubling", "tree",
- * "double-tree"); NULL unknown. */
+struct rt_algorithm {
+    const char *name;
+    rt_allreduce_fn *fn;
+    rt_cost_fn *cost; /* NULL: "auto" */
+    bool same_bits;   /* an element's bits don't depend on what else is in the buffer, on its place
+                         there or on the transport */
+};
+/* From 0 on; NULL past the last. The first is "auto". */
+const struct rt_algorithm *rt_algorithm_at(unsigned i);
+/* By name: "auto", "ring", "recursive-doubling", "halving-doubling" (or "rabenseifner"), "tree",
+ * "double-tree"; NULL unknown. */
+const struct rt_algorithm *rt_algorithm_find(const char *name);
 rt_allreduce_fn *rt_allreduce_find(const char *name);
 /* Their names, comma separated. */
 const char *rt_allreduce_names(void);
 
-/* Reduce-scatter over `inside`, allreduce of this rank's part over `across`, allgather over
- * `inside`. `inside` connects the ranks of one host, `across` the ranks of equal inside rank; every
- * host has the same number of ranks. */
-int rt_allreduce_hierarchical(struct rt_transport *inside, struct rt_transport *across,
-                              const void *in, void *out, uint64_t count, enum rt_type type,
-                              enum rt_op op);
+/* ---- allreduce over hosts ---- */
+
+struct rt_hosts {
+    struct rt_transport *all;       /* every rank */
+    struct rt_transport *inside;    /* those of this host, by layout->local; NULL: by `all` */
+    const struct rt_layout *layout; /* of all->size ranks, the same on each */
+};
+
+/* Reduce-scatter inside the host, allreduce of the parts between hosts by `across`, allgather
+ * inside. */
+int rt_allreduce_hierarchical(const struct rt_hosts *hosts, rt_allreduce_fn *across, const void *in,
+                              void *out, uint64_t count, enum rt_type type, enum rt_op op);
+/* The same by rings alone, block by block. */
+int rt_allreduce_two_level_ring(const struct rt_hosts *hosts, const void *in, void *out,
+                                uint64_t count, enum rt_type type, enum rt_op op);
+/* The middle of the first: of `data`, `count` elements, this rank's part by rt_layout_cut, which
+ * has its host's sum, becomes that of all. RT_AVG can't be had in parts: rt_partial_op. */
+int rt_allreduce_across(struct rt_transport *all, const struct rt_layout *layout, enum rt_cut cut,
+                        rt_allreduce_fn *fn, void *data, uint64_t count, enum rt_type type,
+                        enum rt_op op);
 
 /* Adasum of floats (allreduce-adasum.c): `n` tensors of counts[i] elements lie one after the other in
  * `in` and `out`, each is reduced by itself. in may equal out. -EINVAL: no floats. */

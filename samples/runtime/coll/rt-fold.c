@@ -18,6 +18,11 @@ struct rt_fold rt_fold_of(int rank, int size)
     return f;
 }
 
+double rt_cost_fold(const struct rt_cost *c, int n, double bytes)
+{
+    return rt_fold_of(0, n).extra > 0 ? 2 * c->a + bytes * (2 * c->b + c->g) : 0;
+}
+
 int rt_fold_rank(const struct rt_fold *f, int number)
 {
     return number < f->extra ? 2 * number + 1 : number + f->extra;

@@ -10,6 +10,7 @@
 #define RT_FOLD_H
 
 #include "rt-coll.h"
+#include "rt-cost.h"
 
 struct rt_fold {
     int working; /* p */
@@ -19,6 +20,7 @@ struct rt_fold {
 };
 
 struct rt_fold rt_fold_of(int rank, int size);
+double rt_cost_fold(const struct rt_cost *c, int n, double bytes);
 /* Rank of the one that works as `number`. */
 int rt_fold_rank(const struct rt_fold *f, int number);
 
