@@ -53,7 +53,7 @@ static int gather(const struct rt_batch *b, struct rt_parts *p, uint64_t *counts
                    ? rt_inside_allgather(g->inside, o->in, p->data, counts[0], b->like->type)
                    : 0;
     }
-    rt_batch_activity(b, "MPI_ALLGATHER");
+    rt_batch_activity_between(b, "ALLGATHER");
     return rt_allgatherv_ring(g->all, o->in, p->data, counts, b->like->type);
 }
 
@@ -75,7 +75,7 @@ static int exchange(const struct rt_batch *b, struct rt_parts *p, uint64_t *give
         rt_batch_activity(b, "NCCL_ALLTOALL");
         return rt_inside_alltoall(g->inside, o->in, give, p->data, take, n, b->like->type);
     }
-    rt_batch_activity(b, "MPI_ALLTOALL");
+    rt_batch_activity_between(b, "ALLTOALL");
     return rt_alltoallv_pairwise(g->all, o->in, give, p->data, take, b->like->type);
 }
 
@@ -143,7 +143,7 @@ static int reduce_scatter(const struct rt_batch *b, char *buffer, uint64_t part)
         rt_batch_activity(b, "NCCL_REDUCESCATTER");
         error = rt_inside_reduce_scatter(g->inside, buffer, mine, part, w->type, op);
     } else {
-        rt_batch_activity(b, "MPI_REDUCESCATTER");
+        rt_batch_activity_between(b, "REDUCESCATTER");
         error = rt_reduce_scatter_ring(g->all, buffer, mine, whole, w->type, op);
     }
     if (!error)

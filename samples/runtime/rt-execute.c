@@ -2,6 +2,7 @@
 #include "rt-execute.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,9 +23,21 @@ void rt_batch_activity(const struct rt_batch *b, const char *name)
         rt_phase_activity(&b->operations[i]->phases, name);
 }
 
+void rt_batch_activity_between(const struct rt_batch *b, const char *what)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s_%s", b->e->groups->fabric->word, what);
+    rt_batch_activity(b, name);
+}
+
 static void activity(const struct rt_batch *b, const char *name)
 {
     rt_batch_activity(b, name);
+}
+
+static void between(const struct rt_batch *b, const char *what)
+{
+    rt_batch_activity_between(b, what);
 }
 
 /* ---- allreduce of `count` elements: in may equal out ---- */
@@ -42,7 +55,7 @@ static int by_parts(const struct rt_batch *b, const void *in, char *out, uint64_
     int error = rt_inside_reduce_scatter(g->inside, in, mine, part, type, op);
     if (error)
         return error;
-    activity(b, "MPI_ALLREDUCE");
+    between(b, "ALLREDUCE");
     error = b->e->allreduce(g->across, mine, mine, part, type, op);
     if (error)
         return error;
@@ -63,7 +76,7 @@ static int by_leaders(const struct rt_batch *b, const void *in, char *out, uint6
         in = out;
     }
     if (!error && g->across) {
-        activity(b, "MPI_ALLREDUCE");
+        between(b, "ALLREDUCE");
         error = b->e->allreduce(g->across, in, out, count, type, op);
     }
     if (!error && g->inside) {
@@ -77,7 +90,7 @@ enum rt_path rt_batch_path(const struct rt_batch *b)
 {
     const struct rt_topology *t = &b->e->groups->topology;
     if (!b->e->hierarchical || t->host_count == t->size || !rt_inside_has(b->wire.type))
-        return RT_PATH_MPI;
+        return RT_PATH_FABRIC;
     if (t->host_count == 1)
         return RT_PATH_NCCL;
     return t->even ? RT_PATH_PARTS : RT_PATH_LEADERS;
@@ -124,7 +137,7 @@ static int adasum(const struct rt_batch *b, const void *in, char *out, uint64_t 
         counts[0] = count;
     else
         error = rt_allreduce(all, counts, counts, n, RT_UINT64, RT_MAX);
-    activity(b, "MPI_ADASUM_ALLREDUCE");
+    between(b, "ADASUM_ALLREDUCE");
     if (!error)
         error = rt_allreduce_adasum(all, in, out, counts, n, b->wire.type);
     free(counts);
@@ -140,8 +153,8 @@ static int by_path(const struct rt_batch *b, const void *in, char *out, uint64_t
     int error = 0;
     in = rt_average_begin(out, in, count, type, b->wire.op, g->topology.size);
     switch (rt_batch_path(b)) {
-    case RT_PATH_MPI:
-        activity(b, "MPI_ALLREDUCE");
+    case RT_PATH_FABRIC:
+        between(b, "ALLREDUCE");
         error = b->e->allreduce(g->all, in, out, count, type, op);
         break;
     case RT_PATH_NCCL:
@@ -277,7 +290,7 @@ static int broadcast(const struct rt_batch *b)
         activity(b, "NCCL_BCAST");
         return rt_inside_broadcast(g->inside, data, b->like->count, b->like->type, b->like->root);
     }
-    activity(b, "MPI_BCAST");
+    between(b, "BCAST");
     return rt_broadcast(g->all, data, b->like->count, b->like->type, b->like->root);
 }
 

@@ -15,8 +15,8 @@
 
 struct rt_executor {
     struct rt_groups *groups;
-    rt_allreduce_fn *allreduce; /* by MPI */
-    bool hierarchical;          /* NCCL inside hosts, for types it has; else MPI over all */
+    rt_allreduce_fn *allreduce; /* on the fabric */
+    bool hierarchical;          /* NCCL inside hosts, for types it has; else the fabric over all */
     char *buffer;               /* for fusion; grows */
     uint64_t buffer_bytes;
 };
@@ -40,8 +40,11 @@ struct rt_batch {
 /* What all of them now do, as a profiler shows it; NULL: nothing. */
 void rt_batch_activity(const struct rt_batch *b, const char *name);
 
+/* The same of `what` goes on between hosts: "ALLREDUCE" becomes MPI_ALLREDUCE. */
+void rt_batch_activity_between(const struct rt_batch *b, const char *what);
+
 /* Every rank chooses alike: by what all know. */
-enum rt_path { RT_PATH_MPI, RT_PATH_NCCL, RT_PATH_PARTS, RT_PATH_LEADERS };
+enum rt_path { RT_PATH_FABRIC, RT_PATH_NCCL, RT_PATH_PARTS, RT_PATH_LEADERS };
 enum rt_path rt_batch_path(const struct rt_batch *b);
 
 /* At least so many bytes in e->buffer: a multiple of RT_FUSION_UNIT; what it held is lost. */

@@ -2,37 +2,13 @@
 #include "rt-groups.h"
 
 #include <errno.h>
-#include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "rt-transport-mpi.h"
-
-#define TAG_ALL    1
-#define TAG_ACROSS 2
-
-struct comms {
-    MPI_Comm all, local, across, control;
-};
-
-static int begin_mpi(struct rt_groups *g, char *message, size_t message_bytes)
-{
-    int initialized = 0, provided = MPI_THREAD_SINGLE;
-    MPI_Initialized(&initialized);
-    g->owns_mpi = !initialized;
-    if (initialized)
-        MPI_Query_thread(&provided);
-    else if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
-        provided = MPI_THREAD_SINGLE;
-    if (provided >= (initialized ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED))
-        return 0;
-    snprintf(message, message_bytes, "%s",
-             initialized ? "the program has initialised MPI without MPI_THREAD_MULTIPLE"
-                         : "MPI_Init_thread failed or gives no MPI_THREAD_FUNNELED");
-    return -ENOTSUP;
-}
+enum { TAG_ALL, TAG_ACROSS, TAG_LOCAL };
+_Static_assert(TAG_LOCAL < RT_GROUPS_TAGS, "tags of one rt_groups");
 
 static void host_name(char name[RT_HOST_MAX])
 {
@@ -44,116 +20,162 @@ static void host_name(char name[RT_HOST_MAX])
         gethostname(name, RT_HOST_MAX - 1);
 }
 
-static int find_topology(struct rt_groups *g)
+int rt_groups_hosts(struct rt_fabric *f, char (**ret)[RT_HOST_MAX])
 {
-    int rank, size;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    char mine[RT_HOST_MAX], (*hosts)[RT_HOST_MAX] = calloc((size_t)size, RT_HOST_MAX);
+    char mine[RT_HOST_MAX], (*hosts)[RT_HOST_MAX] = calloc((size_t)f->size, RT_HOST_MAX);
     if (!hosts)
         return -ENOMEM;
     host_name(mine);
-    int error = MPI_Allgather(mine, RT_HOST_MAX, MPI_CHAR, hosts, RT_HOST_MAX, MPI_CHAR,
-                              MPI_COMM_WORLD) == MPI_SUCCESS
-                    ? 0
-                    : -EIO;
-    if (!error)
-        g->topology = rt_topology_of((const char(*)[RT_HOST_MAX])hosts, rank, size);
-    free(hosts);
+    int error = f->ops->allgather(f, mine, hosts, RT_HOST_MAX);
+    if (error)
+        free(hosts);
+    else
+        *ret = hosts;
     return error;
 }
 
-static int make_comms(struct rt_groups *g, struct comms *c)
+/* ---- who is in which ---- */
+
+/* The ranks of a host, or those of a local rank, one a host: of the job, in `ret`. */
+struct members {
+    int *ranks;
+    int n;
+};
+
+static bool is_inside(const struct rt_topology *mine, const struct rt_topology *other)
 {
-    const struct rt_topology *t = &g->topology;
-    int leader = t->local_rank == 0 ? 0 : MPI_UNDEFINED;
-    if (MPI_Comm_dup(MPI_COMM_WORLD, &c->all) != MPI_SUCCESS ||
-        MPI_Comm_dup(MPI_COMM_WORLD, &c->control) != MPI_SUCCESS ||
-        MPI_Comm_split(MPI_COMM_WORLD, t->host, t->rank, &c->local) != MPI_SUCCESS ||
-        MPI_Comm_split(MPI_COMM_WORLD, t->even ? t->local_rank : leader, t->host, &c->across) !=
-            MPI_SUCCESS)
-        return -EIO;
-    MPI_Comm_set_errhandler(c->all, MPI_ERRORS_RETURN);
-    MPI_Comm_set_errhandler(c->control, MPI_ERRORS_RETURN);
-    if (c->across != MPI_COMM_NULL)
-        MPI_Comm_set_errhandler(c->across, MPI_ERRORS_RETURN);
+    return other->host == mine->host;
+}
+
+static bool is_across(const struct rt_topology *mine, const struct rt_topology *other)
+{
+    return other->local_rank == (mine->even ? mine->local_rank : 0);
+}
+
+struct set {
+    const int *ranks;
+    int n;
+    const char (*hosts)[RT_HOST_MAX]; /* by place in the set */
+};
+
+static int choose(const struct set *s, const struct rt_topology *mine,
+                  bool (*is_member)(const struct rt_topology *mine,
+                                    const struct rt_topology *other),
+                  struct members *ret)
+{
+    ret->n = 0;
+    ret->ranks = malloc((size_t)s->n * sizeof *ret->ranks);
+    if (!ret->ranks)
+        return -ENOMEM;
+    for (int place = 0; place < s->n; place++) {
+        const struct rt_topology other = rt_topology_of(s->hosts, place, s->n);
+        if (is_member(mine, &other))
+            ret->ranks[ret->n++] = s->ranks[place];
+    }
     return 0;
 }
 
-static int make_transports(struct rt_groups *g, const struct comms *c)
+/* ---- the groups ---- */
+
+static int make_group(struct rt_groups *g, const struct members *m, int tag,
+                      struct rt_transport **ret)
 {
-    g->control = rt_control_new(&c->control);
-    g->all = rt_transport_mpi_new(&c->all, TAG_ALL);
-    if (c->across != MPI_COMM_NULL)
-        g->across = rt_transport_mpi_new(&c->across, TAG_ACROSS);
-    return g->control && g->all && (g->across || c->across == MPI_COMM_NULL) ? 0 : -ENOMEM;
+    *ret = g->fabric->ops->group_new(g->fabric, m->ranks, m->n, tag);
+    return *ret ? 0 : -errno;
+}
+
+static int make_across(struct rt_groups *g, const struct set *s, int tag)
+{
+    struct members m;
+    if (!g->topology.even && g->topology.local_rank != 0)
+        return 0;
+    int error = choose(s, &g->topology, is_across, &m);
+    if (!error)
+        error = make_group(g, &m, tag, &g->across);
+    free(m.ranks);
+    return error;
 }
 
 /* The id, or that there is none, from local rank 0: all ranks of the host agree. */
-static int make_inside(struct rt_groups *g, const struct comms *c)
+static int join_inside(struct rt_groups *g, struct rt_transport *local)
 {
-    const struct rt_topology *t = &g->topology;
     struct {
         int error;
         struct rt_inside_id id;
     } told = {0};
-    if (t->local_size == 1)
-        return 0;
-    if (t->local_rank == 0)
+    if (local->rank == 0)
         told.error = rt_inside_make_id(&told.id);
-    MPI_Bcast(&told, sizeof told, MPI_BYTE, 0, c->local);
-    if (told.error)
-        return told.error;
-    g->inside = rt_inside_new(&told.id, t->local_rank, t->local_size);
+    int error = rt_broadcast(local, &told, sizeof told, RT_UINT8, 0);
+    if (error || told.error)
+        return error ? error : told.error;
+    g->inside = rt_inside_new(&told.id, local->rank, local->size);
     return g->inside ? 0 : -EIO;
 }
 
-int rt_groups_init(struct rt_groups *g, bool hierarchical, char *message, size_t message_bytes)
+static int make_inside(struct rt_groups *g, const struct set *s, int tag)
 {
-    memset(g, 0, sizeof *g);
-    int error = begin_mpi(g, message, message_bytes);
-    struct comms *c = error ? NULL : malloc(sizeof *c);
-    if (error || !c)
-        return error ? error : -ENOMEM;
-    *c = (struct comms){MPI_COMM_NULL, MPI_COMM_NULL, MPI_COMM_NULL, MPI_COMM_NULL};
-    g->comms = c;
-    error = find_topology(g);
+    struct rt_transport *local = NULL;
+    struct members m;
+    if (g->topology.local_size == 1)
+        return 0;
+    int error = choose(s, &g->topology, is_inside, &m);
     if (!error)
-        error = make_comms(g, c);
+        error = make_group(g, &m, tag, &local);
+    free(m.ranks);
     if (!error)
-        error = make_transports(g, c);
+        error = join_inside(g, local);
+    g->fabric->ops->group_free(local);
+    return error;
+}
+
+static int make_all(struct rt_groups *g, const struct set *s, int tag, bool hierarchical,
+                    char *message, size_t message_bytes)
+{
+    const struct members all = {(int *)(uintptr_t)s->ranks, s->n};
+    int error = make_group(g, &all, tag + TAG_ALL, &g->all);
+    if (!error)
+        error = make_across(g, s, tag + TAG_ACROSS);
     if (error) {
-        snprintf(message, message_bytes, "can't set up MPI's communicators: %s", strerror(-error));
+        snprintf(message, message_bytes, "can't set up transports between ranks: %s",
+                 strerror(-error));
         return error;
     }
-    error = hierarchical ? make_inside(g, c) : 0;
+    error = hierarchical ? make_inside(g, s, tag + TAG_LOCAL) : 0;
     if (error)
         snprintf(message, message_bytes, "can't set up NCCL inside the host: %s",
                  rt_inside_error());
     return error;
 }
 
-static void free_comm(MPI_Comm *comm)
+int rt_groups_init(struct rt_groups *g, struct rt_fabric *f, const int *ranks, int n,
+                   const char (*hosts)[RT_HOST_MAX], int tag, bool hierarchical, char *message,
+                   size_t message_bytes)
 {
-    if (*comm != MPI_COMM_NULL)
-        MPI_Comm_free(comm);
+    memset(g, 0, sizeof *g);
+    g->fabric = f;
+    char(*of_set)[RT_HOST_MAX] = calloc((size_t)n, RT_HOST_MAX);
+    if (!of_set)
+        return -ENOMEM;
+    int place = 0;
+    for (int i = 0; i < n; i++) {
+        memcpy(of_set[i], hosts[ranks[i]], RT_HOST_MAX);
+        place = ranks[i] == f->rank ? i : place;
+    }
+    const struct set s = {ranks, n, (const char(*)[RT_HOST_MAX])of_set};
+    g->topology = rt_topology_of(s.hosts, place, n);
+    int error = make_all(g, &s, tag, hierarchical, message, message_bytes);
+    free(of_set);
+    if (error)
+        rt_groups_release(g);
+    return error;
 }
 
 void rt_groups_release(struct rt_groups *g)
 {
-    struct comms *c = g->comms;
     rt_inside_free(g->inside);
-    rt_transport_mpi_free(g->across);
-    rt_transport_mpi_free(g->all);
-    rt_control_free(g->control);
-    if (c) {
-        free_comm(&c->across);
-        free_comm(&c->local);
-        free_comm(&c->control);
-        free_comm(&c->all);
-        free(c);
+    if (g->fabric) {
+        g->fabric->ops->group_free(g->across);
+        g->fabric->ops->group_free(g->all);
     }
-    if (g->owns_mpi)
-        MPI_Finalize();
     memset(g, 0, sizeof *g);
 }

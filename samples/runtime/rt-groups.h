@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rt-groups.h - MPI's life, and the groups of ranks that data moves in.
+ * rt-groups.h - the transports that the data of some ranks moves in: between all of them, inside
+ * each host, and between hosts.
  *
- * Threads: the background thread alone. Errors: negative errno and a message.
+ * Ranks are numbered by their place among those given. Threads: the background thread alone.
+ * Errors: negative errno and a message.
  */
 #ifndef RT_GROUPS_H
 #define RT_GROUPS_H
@@ -11,23 +13,30 @@
 #include <stddef.h>
 
 #include "rt-coll.h"
-#include "rt-control.h"
+#include "rt-fabric.h"
 #include "rt-inside.h"
 #include "rt-topology.h"
 
 struct rt_groups {
     struct rt_topology topology;
-    struct rt_control *control;
+    struct rt_fabric *fabric;    /* borrowed */
     struct rt_transport *all;    /* every rank */
     struct rt_transport *across; /* ranks of this local rank, one a host; where hosts have unequal
                                     numbers of ranks: the local ranks 0, NULL on the others */
     struct rt_inside *inside;    /* ranks of this host; NULL: alone on it, or not hierarchical */
-    bool owns_mpi;
-    void *comms; /* what rt-groups.c keeps */
 };
 
-int rt_groups_init(struct rt_groups *g, bool hierarchical, char *message, size_t message_bytes);
-/* Ends MPI where rt_groups_init has begun it. All ranks together. */
+/* Tags that one rt_groups takes, from `tag` on. */
+#define RT_GROUPS_TAGS 3
+
+/* The names of all ranks' hosts: RT_HOST, else the host's own. Collective. Free *ret. */
+int rt_groups_hosts(struct rt_fabric *f, char (**ret)[RT_HOST_MAX]);
+
+/* Of the job's ranks ranks[0] < ranks[1] < ..., this one among them, which call it together;
+ * hosts[r] is that of rank r of the job. */
+int rt_groups_init(struct rt_groups *g, struct rt_fabric *f, const int *ranks, int n,
+                   const char (*hosts)[RT_HOST_MAX], int tag, bool hierarchical, char *message,
+                   size_t message_bytes);
 void rt_groups_release(struct rt_groups *g);
 
 #endif

@@ -13,10 +13,13 @@
 #include "rt-nvtx.h"
 
 #define COORDINATOR 0
+#define FIRST_TAG   1
 
 struct rt_worker {
     struct rt_config config;
     struct rt_table *table;
+    struct rt_fabric *fabric;
+    char (*hosts)[RT_HOST_MAX]; /* by rank */
     struct rt_groups groups;
     struct rt_executor executor;
     struct rt_coordinator *coordinator; /* on rank 0 */
@@ -172,7 +175,7 @@ static int announce(struct rt_worker *w)
     if (message.failed)
         error = -ENOMEM;
     if (!error && message.n > 0)
-        error = rt_control_send(w->groups.control, COORDINATOR, &message);
+        error = w->fabric->ops->send(w->fabric, COORDINATOR, &message);
     free(message.data);
     return error;
 }
@@ -194,7 +197,7 @@ static int receive_all(struct rt_worker *w)
 {
     int from, got = 0;
     struct rt_bytes message;
-    while (!w->ended && (got = rt_control_receive(w->groups.control, &from, &message)) > 0) {
+    while (!w->ended && (got = w->fabric->ops->receive(w->fabric, &from, &message)) > 0) {
         int error = w->coordinator ? hear(w, from, &message) : obey(w, &message);
         free(message.data);
         if (error)
@@ -217,11 +220,11 @@ static int coordinate(struct rt_worker *w)
         error = -ENOMEM;
     for (int r = 0; r < w->groups.topology.size && message.n > 0 && !error; r++)
         if (r != COORDINATOR)
-            error = rt_control_send(w->groups.control, r, &message);
+            error = w->fabric->ops->send(w->fabric, r, &message);
     /* a long message goes out only while this rank looks after MPI: not while it works by NCCL, for
      * which the others would be missing */
     if (!error)
-        error = rt_control_flush(w->groups.control);
+        error = w->fabric->ops->flush(w->fabric);
     if (!error && message.n > 0)
         error = obey(w, &message);
     free(message.data);
@@ -263,9 +266,33 @@ static int run_cycles(struct rt_worker *w)
 
 /* ---- the thread ---- */
 
+static int connect_ranks(struct rt_worker *w)
+{
+    int error;
+    w->fabric = rt_fabric_new(&error, w->message, sizeof w->message);
+    if (!w->fabric)
+        return error;
+    error = rt_groups_hosts(w->fabric, &w->hosts);
+    if (error) {
+        snprintf(w->message, sizeof w->message, "can't hear of the ranks' hosts: %s",
+                 strerror(-error));
+        return error;
+    }
+    const int size = w->fabric->size;
+    int *all = malloc((size_t)size * sizeof *all);
+    for (int r = 0; r < size && all; r++)
+        all[r] = r;
+    error =
+        all ? rt_groups_init(&w->groups, w->fabric, all, size, (const char(*)[RT_HOST_MAX])w->hosts,
+                             FIRST_TAG, w->config.hierarchical, w->message, sizeof w->message)
+            : -ENOMEM;
+    free(all);
+    return error;
+}
+
 static int set_up(struct rt_worker *w)
 {
-    int error = rt_groups_init(&w->groups, w->config.hierarchical, w->message, sizeof w->message);
+    int error = connect_ranks(w);
     if (error)
         return error;
     w->executor = (struct rt_executor){.groups = &w->groups,
@@ -287,8 +314,8 @@ static void tell_started(struct rt_worker *w, int error)
     pthread_mutex_unlock(&w->lock);
 }
 
-/* After a failure ranks are no longer in step: MPI is left as it is, its end could wait for ever.
- */
+/* After a failure ranks are no longer in step: the fabric is left as it is, its end could wait for
+ * ever. */
 static void *background(void *data)
 {
     struct rt_worker *w = data;
@@ -304,8 +331,11 @@ static void *background(void *data)
     rt_table_close(w->table, error, error ? text : NULL);
     rt_executor_release(&w->executor);
     rt_coordinator_free(w->coordinator);
-    if (!error)
+    if (!error) {
         rt_groups_release(&w->groups);
+        w->fabric->ops->free(w->fabric);
+    }
+    free(w->hosts);
     return NULL;
 }
 

@@ -118,7 +118,7 @@ int main(int argc, char **argv)
         b.rounds = 15;
     MPI_Comm comm;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    b.messages = rt_transport_mpi_new(&comm, 0);
+    b.messages = rt_transport_mpi_new(&comm, 0, NULL, 0);
     void *region = shared_region(b.rank, rt_shm_bytes(b.size));
     b.in = malloc(LARGEST_BYTES);
     b.out = malloc(LARGEST_BYTES);

@@ -15,6 +15,7 @@ struct mpi_transport {
     struct rt_transport base;
     MPI_Comm comm;
     int tag;
+    int *ranks; /* in comm, by rank here; NULL the same */
 };
 
 _Static_assert(sizeof(MPI_Request) <= sizeof(struct rt_request), "a request holds MPI's");
@@ -24,12 +25,18 @@ static struct mpi_transport *mpi_of(struct rt_transport *t)
     return (struct mpi_transport *)t;
 }
 
+static int rank_in_comm(const struct mpi_transport *m, int peer)
+{
+    return m->ranks ? m->ranks[peer] : peer;
+}
+
 static int post_send(struct rt_transport *t, const void *data, uint64_t bytes, int peer,
                      struct rt_request *ret)
 {
     struct mpi_transport *m = mpi_of(t);
     MPI_Request request;
-    if (MPI_Isend(data, (int)bytes, MPI_BYTE, peer, m->tag, m->comm, &request) != MPI_SUCCESS)
+    if (MPI_Isend(data, (int)bytes, MPI_BYTE, rank_in_comm(m, peer), m->tag, m->comm, &request) !=
+        MPI_SUCCESS)
         return -EIO;
     memcpy(ret->word, &request, sizeof request);
     return 0;
@@ -40,7 +47,8 @@ static int post_recv(struct rt_transport *t, void *data, uint64_t bytes, int pee
 {
     struct mpi_transport *m = mpi_of(t);
     MPI_Request request;
-    if (MPI_Irecv(data, (int)bytes, MPI_BYTE, peer, m->tag, m->comm, &request) != MPI_SUCCESS)
+    if (MPI_Irecv(data, (int)bytes, MPI_BYTE, rank_in_comm(m, peer), m->tag, m->comm, &request) !=
+        MPI_SUCCESS)
         return -EIO;
     memcpy(ret->word, &request, sizeof request);
     return 0;
@@ -70,7 +78,32 @@ static const struct rt_transport_ops mpi_ops = {
     .wait = wait_all,
 };
 
-struct rt_transport *rt_transport_mpi_new(const void *comm, int tag)
+/* The place of `rank` among them. */
+static int place_of(const int *ranks, int n, int rank)
+{
+    for (int i = 0; i < n; i++)
+        if (ranks[i] == rank)
+            return i;
+    return -1;
+}
+
+static int set_ranks(struct mpi_transport *m, const int *ranks, int n)
+{
+    if (MPI_Comm_rank(m->comm, &m->base.rank) != MPI_SUCCESS ||
+        MPI_Comm_size(m->comm, &m->base.size) != MPI_SUCCESS)
+        return EIO;
+    if (!ranks)
+        return 0;
+    m->base.rank = place_of(ranks, n, m->base.rank);
+    m->base.size = n;
+    m->ranks = malloc((size_t)n * sizeof *m->ranks);
+    if (m->base.rank < 0 || !m->ranks)
+        return m->ranks ? EINVAL : ENOMEM;
+    memcpy(m->ranks, ranks, (size_t)n * sizeof *m->ranks);
+    return 0;
+}
+
+struct rt_transport *rt_transport_mpi_new(const void *comm, int tag, const int *ranks, int n)
 {
     struct mpi_transport *m = calloc(1, sizeof *m);
     if (!m)
@@ -79,13 +112,13 @@ struct rt_transport *rt_transport_mpi_new(const void *comm, int tag)
     m->base.block_bytes = BLOCK_BYTES;
     m->tag = tag;
     memcpy(&m->comm, comm, sizeof m->comm);
-    if (MPI_Comm_rank(m->comm, &m->base.rank) != MPI_SUCCESS ||
-        MPI_Comm_size(m->comm, &m->base.size) != MPI_SUCCESS) {
-        free(m);
-        errno = EIO;
-        return NULL;
-    }
-    return &m->base;
+    int error = set_ranks(m, ranks, n);
+    if (!error)
+        return &m->base;
+    free(m->ranks);
+    free(m);
+    errno = error;
+    return NULL;
 }
 
 void rt_transport_mpi_free(struct rt_transport *t)
@@ -93,5 +126,6 @@ void rt_transport_mpi_free(struct rt_transport *t)
     if (!t)
         return;
     rt_transport_release(t);
+    free(mpi_of(t)->ranks);
     free(mpi_of(t));
 }

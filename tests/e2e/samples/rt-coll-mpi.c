@@ -92,7 +92,7 @@ int main(int argc, char **argv)
     MPI_Comm comm;
     MPI_Init(&argc, &argv);
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    struct rt_transport *t = rt_transport_mpi_new(&comm, 7);
+    struct rt_transport *t = rt_transport_mpi_new(&comm, 7, NULL, 0);
     int failed = t ? 0 : 1;
     for (unsigned c = 0; c < COUNTS && !failed; c++) {
         for (unsigned n = 0; n < NAMES; n++)
