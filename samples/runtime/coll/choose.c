@@ -11,6 +11,7 @@
 
 #define SHORT_BYTES  (16u << 10)  /* up to here steps cost more than bytes */
 #define MIDDLE_BYTES (256u << 10) /* up to here fewer steps beat near partners */
+#define DIRECT_BYTES (2u << 10)   /* from here on two waits cost less than copies */
 #define CHAIN_BYTES  (256u << 10)
 
 static bool is_power_of_two(int n)
@@ -30,6 +31,8 @@ rt_allreduce_fn *rt_allreduce_choice(int size, uint64_t bytes)
 int rt_allreduce(struct rt_transport *t, const void *in, void *out, uint64_t count,
                  enum rt_type type, enum rt_op op)
 {
+    if (t->ops->meet && count * rt_type_bytes(type) >= DIRECT_BYTES)
+        return rt_allreduce_direct(t, in, out, count, type, op);
     return rt_allreduce_choice(t->size, count * rt_type_bytes(type))(t, in, out, count, type, op);
 }
 

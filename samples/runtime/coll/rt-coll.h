@@ -59,6 +59,14 @@ struct rt_request {
 
 struct rt_transport;
 
+/* Where this process finds a rank's buffers. */
+struct rt_reach {
+    const void *in;
+    void *out;
+};
+
+#define RT_DIRECT_RANKS_MAX 64 /* of more ranks each would wait for too many */
+
 struct rt_transport_ops {
     /* Post a message to, or from, `peer` (not itself), of 1 to block_bytes bytes. Messages of a
      * pair match in the order they were posted; both sides give the same number of bytes. */
@@ -72,6 +80,14 @@ struct rt_transport_ops {
                        enum rt_type type, enum rt_op op, int peer, struct rt_request *ret);
     /* Wait until all are complete. All progress meanwhile, in any order. */
     int (*wait)(struct rt_transport *t, struct rt_request *requests, unsigned n);
+    /* NULL where ranks never reach each other's memory. Every rank calls it with its own `in` and
+     * `out`, each of `bytes`, with no message under way; at most
+     * RT_DIRECT_RANKS_MAX ranks. 1: all ranks' buffers are in reach, as
+     * ret[rank] says, until `part`, which every rank then calls; 0: not, on any rank. */
+    int (*meet)(struct rt_transport *t, const void *in, void *out, uint64_t bytes,
+                struct rt_reach *ret);
+    /* Returns when all ranks have called it. */
+    int (*part)(struct rt_transport *t);
 };
 
 #define RT_SCRATCH_COUNT 3
@@ -104,6 +120,8 @@ rt_allreduce_fn rt_allreduce_recursive_doubling;
 rt_allreduce_fn rt_allreduce_halving_doubling;
 rt_allreduce_fn rt_allreduce_tree;
 rt_allreduce_fn rt_allreduce_double_tree;
+/* Where ranks reach each other's buffers (rt-alloc.h), else one of the others. */
+rt_allreduce_fn rt_allreduce_direct;
 
 /* What rt_allreduce takes for `bytes` of buffer. */
 rt_allreduce_fn *rt_allreduce_choice(int size, uint64_t bytes);

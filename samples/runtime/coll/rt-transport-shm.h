@@ -6,7 +6,8 @@
  * address); for every ordered pair a queue of slots lies in it. A waiting rank spins for some
  * microseconds, then sleeps in a futex; every 100 ms it looks whether the peers it waits for are
  * alive (pid and start time of the process, so a number used again is not taken for them). A rank
- * whose wait fails has left, as far as the others see, so that failure spreads.
+ * whose wait fails has left, as far as the others see, so that failure spreads. Buffers of rt_alloc
+ * (rt-alloc.h) are reached directly by all (rt_transport_ops.meet).
  *
  * Memory: the region and the transport are the caller's. Pages are touched when first used.
  *
@@ -15,6 +16,7 @@
 #ifndef RT_TRANSPORT_SHM_H
 #define RT_TRANSPORT_SHM_H
 
+#include "rt-alloc.h"
 #include "rt-coll.h"
 
 /* Own counters towards one peer: messages posted and finished, so that they keep their order. */
@@ -25,10 +27,20 @@ struct rt_shm_pair {
     uint64_t freed;          /* of those sent, known to be free again */
 };
 
+/* What is known of a rank's heap. */
+struct rt_shm_heap {
+    struct rt_heap_name name; /* the one that ranks have spoken about; 0: none yet */
+    char *base;               /* NULL: some rank can't reach it */
+};
+
 struct rt_transport_shm {
     struct rt_transport base;
     void *region;
     struct rt_shm_pair *pairs; /* by peer */
+    struct rt_shm_heap *heaps; /* by rank */
+    struct rt_request *awaits; /* one for each peer */
+    uint64_t meetings;         /* that this rank was in */
+    uint64_t last_read;        /* what others must have come to before the next one */
     uint32_t is_crowded;       /* more ranks than processors */
     uint32_t aborted;          /* atomic */
 };

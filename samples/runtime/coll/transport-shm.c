@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "rt-process.h"
+#include "rt-shm-inside.h"
 #include "rt-step.h"
 
 #define LINE         64u
@@ -28,6 +29,7 @@
 
 #define LOOK_AT_PEERS_NS 100000000u
 #define SPIN_NS          100000u /* some sleeps and wake-ups: a peer that just woke finds us awake */
+#define SPIN_CROWDED_NS  5000u   /* some turns of the others */
 
 /* Rounds of looking between two looks at the clock and at whether others want the processor: whom
  * we wait for may need it. Surely so where there are more ranks than processors. */
@@ -62,9 +64,9 @@ struct queue {
 _Static_assert(sizeof(struct place) == LINE && sizeof(struct slot) == LINE, "a line each");
 _Static_assert(sizeof(struct queue) % LINE == 0, "queues keep the alignment");
 
-enum request_kind { KIND_SEND, KIND_RECV, KIND_REDUCE };
+enum request_kind { KIND_SEND, KIND_RECV, KIND_REDUCE, KIND_AWAIT };
 
-/* What an rt_request holds here. */
+/* What an rt_request holds here. KIND_AWAIT: the peer's post, until its number is `bytes`. */
 struct message {
     uint8_t kind, type, op, complete;
     int32_t peer;
@@ -84,21 +86,26 @@ static struct rt_transport_shm *shm_of(struct rt_transport *t)
     return (struct rt_transport_shm *)t;
 }
 
-/* The region: `size` places, then size * size queues, by sender and receiver. */
+/* The region: `size` places, `size` posts, then size * size queues, by sender and receiver. */
 static struct place *place_of(const struct rt_transport_shm *t, int rank)
 {
     return (struct place *)t->region + rank;
 }
 
+struct rt_shm_post *rt_shm_post_of(const struct rt_transport_shm *t, int rank)
+{
+    return (struct rt_shm_post *)place_of(t, t->base.size) + rank;
+}
+
 static struct queue *queue_of(struct rt_transport_shm *t, int from, int to)
 {
-    struct queue *first = (struct queue *)place_of(t, t->base.size);
+    struct queue *first = (struct queue *)rt_shm_post_of(t, t->base.size);
     return &first[(size_t)from * (size_t)t->base.size + (size_t)to];
 }
 
 uint64_t rt_shm_bytes(int size)
 {
-    return (uint64_t)size * sizeof(struct place) +
+    return (uint64_t)size * (sizeof(struct place) + sizeof(struct rt_shm_post)) +
            (uint64_t)size * (uint64_t)size * sizeof(struct queue);
 }
 
@@ -166,14 +173,21 @@ static void take(struct message *m, const char *data, uint32_t bytes)
     m->done += bytes;
 }
 
+static bool has_piece(struct rt_transport_shm *t, int peer)
+{
+    const struct rt_shm_pair *pair = &t->pairs[peer];
+    const struct slot *slot = &queue_of(t, peer, t->base.rank)->slots[pair->received % SLOTS];
+    return __atomic_load_n(&slot->number, __ATOMIC_ACQUIRE) == pair->received + 1;
+}
+
 /* 1 moved something, 0 nothing there, or -EMSGSIZE. */
 static int pull(struct rt_transport_shm *t, struct message *m)
 {
+    if (!has_piece(t, m->peer))
+        return 0;
     struct queue *q = queue_of(t, m->peer, t->base.rank);
     struct rt_shm_pair *pair = &t->pairs[m->peer];
     unsigned i = pair->received % SLOTS;
-    if (__atomic_load_n(&q->slots[i].number, __ATOMIC_ACQUIRE) != pair->received + 1)
-        return 0;
     uint32_t bytes = q->slots[i].bytes;
     if (bytes > m->bytes - m->done || bytes > SLOT_BYTES ||
         (m->kind == KIND_REDUCE && bytes % rt_type_bytes(m->type) != 0))
@@ -189,11 +203,31 @@ static bool is_its_turn(const struct rt_shm_pair *pair, const struct message *m)
     return m->ticket == (m->kind == KIND_SEND ? pair->sends_done : pair->recvs_done);
 }
 
+static bool has_come_so_far(const struct rt_transport_shm *t, const struct message *m)
+{
+    return __atomic_load_n(&rt_shm_post_of(t, m->peer)->number, __ATOMIC_ACQUIRE) >= m->bytes;
+}
+
+/* A message from one that has not come so far: it is in another call than this rank. What it
+ * sends after it has come it may have sent between the two looks. */
+static int look_at_post(struct rt_transport_shm *t, struct message *m)
+{
+    m->complete = has_come_so_far(t, m);
+    if (m->complete || !has_piece(t, m->peer))
+        return m->complete;
+    m->complete = has_come_so_far(t, m);
+    return m->complete ? 1 : -EMSGSIZE;
+}
+
 /* One piece of one message: 1 moved, 0 not now, or a negative errno. */
 static int advance(struct rt_transport_shm *t, struct message *m)
 {
     struct rt_shm_pair *pair = &t->pairs[m->peer];
-    if (m->complete || !is_its_turn(pair, m))
+    if (m->complete)
+        return 0;
+    if (m->kind == KIND_AWAIT)
+        return look_at_post(t, m);
+    if (!is_its_turn(pair, m))
         return 0;
     int moved = m->kind == KIND_SEND ? push(t, m) : pull(t, m);
     if (moved > 0 && m->done == m->bytes) {
@@ -346,7 +380,7 @@ static int spin(struct rt_transport_shm *t, struct rt_request *requests, unsigne
                 unsigned *ret_pending)
 {
     const unsigned rounds = t->is_crowded ? ROUNDS_CROWDED : ROUNDS;
-    uint64_t end = now_ns() + SPIN_NS;
+    uint64_t end = now_ns() + (t->is_crowded ? SPIN_CROWDED_NS : SPIN_NS);
     for (unsigned i = 1;; i++) {
         int moved = advance_all(t, requests, n, ret_pending);
         if (moved != 0 || *ret_pending == 0)
@@ -388,11 +422,34 @@ static int shm_wait(struct rt_transport *base, struct rt_request *requests, unsi
     }
 }
 
+/* ---- posts ---- */
+
+void rt_shm_advance_post(struct rt_transport_shm *t, uint64_t number)
+{
+    __atomic_store_n(&rt_shm_post_of(t, t->base.rank)->number, number, __ATOMIC_RELEASE);
+    for (int i = 0; i < t->base.size; i++)
+        if (i != t->base.rank)
+            notify(t, i);
+}
+
+int rt_shm_await_posts(struct rt_transport_shm *t, uint64_t number)
+{
+    unsigned n = 0;
+    for (int i = 0; i < t->base.size; i++) {
+        struct message m = {.kind = KIND_AWAIT, .peer = i, .bytes = number};
+        if (i != t->base.rank && !has_come_so_far(t, &m))
+            memcpy(t->awaits[n++].word, &m, sizeof m);
+    }
+    return n > 0 ? shm_wait(&t->base, t->awaits, n) : 0;
+}
+
 static const struct rt_transport_ops shm_ops = {
     .send = shm_send,
     .recv = shm_recv,
     .recv_reduce = shm_recv_reduce,
     .wait = shm_wait,
+    .meet = rt_shm_meet,
+    .part = rt_shm_part,
 };
 
 /* ---- coming and going ---- */
@@ -401,6 +458,27 @@ static bool is_crowded(int size)
 {
     cpu_set_t set;
     return sched_getaffinity(0, sizeof set, &set) != 0 || size > CPU_COUNT(&set);
+}
+
+static void free_tables(struct rt_transport_shm *t)
+{
+    for (int i = 0; i < t->base.size && t->heaps; i++)
+        rt_heap_unmap(t->heaps[i].base);
+    free(t->pairs);
+    free(t->heaps);
+    free(t->awaits);
+}
+
+static bool make_tables(struct rt_transport_shm *t)
+{
+    const size_t size = (size_t)t->base.size;
+    t->pairs = calloc(size, sizeof *t->pairs);
+    t->heaps = calloc(size, sizeof *t->heaps);
+    t->awaits = calloc(size, sizeof *t->awaits);
+    if (t->pairs && t->heaps && t->awaits)
+        return true;
+    free_tables(t);
+    return false;
 }
 
 int rt_transport_shm_init(struct rt_transport_shm *t, void *region, int rank, int size)
@@ -416,11 +494,11 @@ int rt_transport_shm_init(struct rt_transport_shm *t, void *region, int rank, in
         .base = {.ops = &shm_ops, .rank = rank, .size = size, .block_bytes = BLOCK_BYTES},
         .region = region,
         .is_crowded = is_crowded(size)};
-    t->pairs = calloc((size_t)size, sizeof *t->pairs);
+    bool made = make_tables(t);
     p->pid = getpid();
     p->start = rt_process_start(p->pid);
-    __atomic_store_n(&p->state, t->pairs ? PLACE_TAKEN : PLACE_FREE, __ATOMIC_RELEASE);
-    return t->pairs ? 0 : -ENOMEM;
+    __atomic_store_n(&p->state, made ? PLACE_TAKEN : PLACE_FREE, __ATOMIC_RELEASE);
+    return made ? 0 : -ENOMEM;
 }
 
 void rt_transport_shm_release(struct rt_transport_shm *t)
@@ -429,7 +507,7 @@ void rt_transport_shm_release(struct rt_transport_shm *t)
         return;
     leave(t);
     rt_transport_release(&t->base);
-    free(t->pairs);
+    free_tables(t);
     *t = (struct rt_transport_shm){0};
 }
 

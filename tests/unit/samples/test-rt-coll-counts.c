@@ -61,7 +61,8 @@ static int sham_wait(struct rt_transport *t, struct rt_request *requests, unsign
     return 0;
 }
 
-static const struct rt_transport_ops sham_ops = {sham_send, sham_recv, sham_recv_reduce, sham_wait};
+static const struct rt_transport_ops sham_ops = {
+    .send = sham_send, .recv = sham_recv, .recv_reduce = sham_recv_reduce, .wait = sham_wait};
 
 /* Six thousand million elements in address space that nobody touches. */
 static void check_beyond_32_bits(enum rt_type type)
