@@ -22,7 +22,7 @@
  *   small-tensors:bytes=256      gradients come in pieces of 256 bytes
  *   no-fusion                    tensors go one by one (RT_FUSION_THRESHOLD=0)
  *   no-overlap                   gradients are handed over after the whole backward pass
- *   algorithm:NAME               of the allreduce by MPI (RT_ALLREDUCE=NAME)
+ *   algorithm:NAME               how all allreduces go (RT_ALLREDUCE=NAME)
  *   pipeline:stages=4            the network lies in 4 parts on 4 ranks, which wait for each other
  *   mismatch:rank=1,step=7,what=count|dtype|op   that rank's first gradient differs in this
  *   skip:rank=3,step=9           that rank hands over no gradients

@@ -33,21 +33,35 @@ static int read_cycle(const char *text, struct rt_config *config)
     return 0;
 }
 
-static int read_hierarchical(const char *text, struct rt_config *config)
+static int read_flag(const char *text, bool *ret)
 {
     if (strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
         return -EINVAL;
-    config->hierarchical = *text == '1';
+    *ret = *text == '1';
     return 0;
 }
 
+static int read_deterministic(const char *text, struct rt_config *config)
+{
+    return read_flag(text, &config->deterministic);
+}
+
+/* "auto" leaves it to the table. */
 static int read_allreduce(const char *text, struct rt_config *config)
 {
-    rt_allreduce_fn *found = rt_allreduce_find(text);
-    if (!found)
-        return -EINVAL;
-    config->allreduce = found;
-    return 0;
+    if (strcmp(text, "auto") == 0)
+        return 0;
+    int error = rt_plan_parse(text, &config->plan);
+    config->is_planned = !error;
+    config->hierarchical = config->plan.kind == RT_PLAN_HIERARCHICAL;
+    return error;
+}
+
+static int refuse(const char *text, struct rt_config *config)
+{
+    (void)text;
+    (void)config;
+    return -EINVAL;
 }
 
 static int read_compression(const char *text, struct rt_config *config)
@@ -66,8 +80,9 @@ int rt_config_read(struct rt_config *ret, char *message, size_t message_bytes)
     const struct setting settings[] = {
         {"RT_FUSION_THRESHOLD", "a number of bytes", read_threshold},
         {"RT_CYCLE_TIME", "a number of milliseconds", read_cycle},
-        {"RT_HIERARCHICAL_ALLREDUCE", "0 or 1", read_hierarchical},
-        {"RT_ALLREDUCE", rt_allreduce_names(), read_allreduce},
+        {"RT_HIERARCHICAL_ALLREDUCE", "nothing: use RT_ALLREDUCE=ring or hierarchical", refuse},
+        {"RT_ALLREDUCE", RT_PLAN_NAMES, read_allreduce},
+        {"RT_DETERMINISTIC", "0 or 1", read_deterministic},
         {"RT_COMPRESSION", "none, fp16 or bf16", read_compression},
     };
     struct rt_config config = {
@@ -75,7 +90,6 @@ int rt_config_read(struct rt_config *ret, char *message, size_t message_bytes)
         .cycle_ns = 1000000,
         .hierarchical = true,
         .compression = RT_COMPRESSION_NONE,
-        .allreduce = rt_allreduce_ring,
     };
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         const char *text = getenv(settings[i].name);
@@ -84,6 +98,15 @@ int rt_config_read(struct rt_config *ret, char *message, size_t message_bytes)
                      settings[i].expected);
             return -EINVAL;
         }
+    }
+    if (config.deterministic && config.is_planned &&
+        (config.plan.kind != RT_PLAN_FLAT || !rt_algorithm_at(config.plan.algorithm)->same_bits)) {
+        snprintf(
+            message, message_bytes,
+            "RT_DETERMINISTIC=1 goes with RT_ALLREDUCE=recursive-doubling, halving-doubling or "
+            "tree, not '%s': its bits depend on what is fused",
+            getenv("RT_ALLREDUCE"));
+        return -EINVAL;
     }
     *ret = config;
     return 0;

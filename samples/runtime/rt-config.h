@@ -9,15 +9,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "rt-coll.h"
+#include "rt-choice.h"
 #include "rt.h"
 
 struct rt_config {
     uint64_t fusion_threshold; /* bytes */
     uint64_t cycle_ns;
-    bool hierarchical;
+    bool hierarchical; /* NCCL inside hosts: not where a plan goes by MPI alone */
+    bool is_planned;   /* every allreduce goes by `plan` */
+    struct rt_plan plan;
+    bool deterministic;
     enum rt_compression compression; /* where an operation says nothing */
-    rt_allreduce_fn *allreduce;      /* between hosts, or over all ranks */
 };
 
 /* -EINVAL, and the message says which setting, what it holds and what it may hold. */

@@ -10,6 +10,48 @@
 #include "rt-fault-hooks.h"
 #include "rt-fusion.h"
 
+/* Rank 0 decides for all: files, and the environment, may differ. */
+struct told {
+    int32_t error;
+    char message[512];
+    struct rt_choice choice;
+};
+
+static void decide(struct told *told, const struct rt_config *config, const struct rt_groups *g)
+{
+    char path[4096], topology[RT_TOPOLOGY_TEXT_MAX];
+    bool found, must;
+    told->choice = config->is_planned      ? rt_choice_of(config->plan)
+                   : config->deterministic ? rt_choice_same_bits()
+                                           : rt_choice_default(&g->layout);
+    if (config->is_planned || config->deterministic || g->topology.size == 1)
+        return;
+    rt_choice_path(path, sizeof path, &must);
+    if (!*path)
+        return;
+    rt_topology_text(g->fabric->word, &g->layout, topology);
+    told->error = rt_choice_read(path, topology, &g->layout, &told->choice, &found, told->message,
+                                 sizeof told->message);
+    if (told->error && told->error != -EINVAL && !must)
+        told->error = 0;
+}
+
+int rt_executor_init(struct rt_executor *e, struct rt_groups *g, const struct rt_config *config,
+                     char *message, size_t message_bytes)
+{
+    struct told told = {0};
+    if (g->topology.rank == 0)
+        decide(&told, config, g);
+    int error = rt_broadcast(g->all, &told, sizeof told, RT_UINT8, 0);
+    if (error)
+        snprintf(message, message_bytes, "can't hear from rank 0: %s", strerror(-error));
+    else if (told.error)
+        snprintf(message, message_bytes, "%s", told.message);
+    *e = (struct rt_executor){
+        .groups = g, .choice = told.choice, .hierarchical = config->hierarchical};
+    return error ? error : told.error;
+}
+
 void rt_executor_release(struct rt_executor *e)
 {
     free(e->buffer);
@@ -42,64 +84,82 @@ static void between(const struct rt_batch *b, const char *what)
 
 /* ---- allreduce of `count` elements: in may equal out ---- */
 
-/* Each rank of a host brings a part between hosts. `count` is a multiple of the ranks of a host. */
+/* Every rank chooses alike: by what all know. */
+static struct rt_plan plan_of(const struct rt_batch *b, uint64_t count)
+{
+    return rt_choice_at(&b->e->choice, count * rt_type_bytes(b->wire.type));
+}
+
+enum way { FLAT, OVER_HOSTS, BY_NCCL, BY_PARTS };
+
+static enum way way_of(const struct rt_batch *b, uint64_t count)
+{
+    const struct rt_topology *t = &b->e->groups->topology;
+    const bool by_nccl = b->e->hierarchical && rt_inside_has(b->wire.type);
+    switch (plan_of(b, count).kind) {
+    case RT_PLAN_TWO_LEVEL_RING:
+        return OVER_HOSTS;
+    case RT_PLAN_HIERARCHICAL:
+        if (t->host_count == t->size || (t->host_count == 1 && !by_nccl))
+            return FLAT;
+        return !by_nccl ? OVER_HOSTS : t->host_count == 1 ? BY_NCCL : BY_PARTS;
+    default:
+        return FLAT;
+    }
+}
+
+/* NCCL's parts have one length: how many elements there must be room for. */
+static uint64_t padded_count(const struct rt_batch *b, uint64_t count)
+{
+    const uint64_t n = (uint64_t)b->e->groups->topology.local_size;
+    return way_of(b, count) == BY_PARTS ? (count + n - 1) / n * n : count;
+}
+
+/* Each rank of a host brings a part between hosts. */
 static int by_parts(const struct rt_batch *b, const void *in, char *out, uint64_t count,
                     enum rt_op op)
 {
     struct rt_groups *g = b->e->groups;
     const enum rt_type type = b->wire.type;
-    const uint64_t part = count / (uint64_t)g->topology.local_size;
+    const uint64_t part = padded_count(b, count) / (uint64_t)g->topology.local_size;
     char *mine = out + (uint64_t)g->topology.local_rank * part * rt_type_bytes(type);
-
-    activity(b, "NCCL_REDUCESCATTER");
-    int error = rt_inside_reduce_scatter(g->inside, in, mine, part, type, op);
+    int error = 0;
+    if (g->inside) {
+        activity(b, "NCCL_REDUCESCATTER");
+        error = rt_inside_reduce_scatter(g->inside, in, mine, part, type, op);
+    } else if (out != in) {
+        memcpy(out, in, count * rt_type_bytes(type));
+    }
     if (error)
         return error;
     between(b, "ALLREDUCE");
-    error = b->e->allreduce(g->across, mine, mine, part, type, op);
-    if (error)
+    error =
+        rt_allreduce_across(g->all, &g->layout, RT_CUT_EQUAL,
+                            rt_algorithm_at(plan_of(b, count).algorithm)->fn, out, count, type, op);
+    if (error || !g->inside)
         return error;
     activity(b, "NCCL_ALLGATHER");
     return rt_inside_allgather(g->inside, mine, out, part, type);
 }
 
-/* Hosts have different numbers of ranks: the first of each brings everything between hosts. */
-static int by_leaders(const struct rt_batch *b, const void *in, char *out, uint64_t count,
+static int over_hosts(const struct rt_batch *b, const void *in, char *out, uint64_t count,
                       enum rt_op op)
 {
     struct rt_groups *g = b->e->groups;
-    const enum rt_type type = b->wire.type;
-    int error = 0;
-    if (g->inside) {
-        activity(b, "NCCL_REDUCE");
-        error = rt_inside_reduce(g->inside, in, out, count, type, op, 0);
-        in = out;
-    }
-    if (!error && g->across) {
-        between(b, "ALLREDUCE");
-        error = b->e->allreduce(g->across, in, out, count, type, op);
-    }
-    if (!error && g->inside) {
-        activity(b, "NCCL_BCAST");
-        error = rt_inside_broadcast(g->inside, out, count, type, 0);
-    }
-    return error;
+    const struct rt_hosts hosts = {.all = g->all, .layout = &g->layout};
+    const struct rt_plan plan = plan_of(b, count);
+    if (plan.kind == RT_PLAN_TWO_LEVEL_RING)
+        return rt_allreduce_two_level_ring(&hosts, in, out, count, b->wire.type, op);
+    return rt_allreduce_hierarchical(&hosts, rt_algorithm_at(plan.algorithm)->fn, in, out, count,
+                                     b->wire.type, op);
 }
 
 enum rt_path rt_batch_path(const struct rt_batch *b)
 {
     const struct rt_topology *t = &b->e->groups->topology;
-    if (!b->e->hierarchical || t->host_count == t->size || !rt_inside_has(b->wire.type))
-        return RT_PATH_FABRIC;
-    if (t->host_count == 1)
-        return RT_PATH_NCCL;
-    return t->even ? RT_PATH_PARTS : RT_PATH_LEADERS;
-}
-
-/* What a length must be a multiple of. */
-static uint64_t unit_of(const struct rt_batch *b)
-{
-    return rt_batch_path(b) == RT_PATH_PARTS ? (uint64_t)b->e->groups->topology.local_size : 1;
+    return b->e->hierarchical && t->host_count == 1 && t->size > 1 && rt_inside_has(b->wire.type)
+               ? RT_PATH_NCCL
+               : RT_PATH_FABRIC;
 }
 
 /* The lengths of all tensors as they lie one after the other, a group's too; returns how many. */
@@ -144,7 +204,7 @@ static int adasum(const struct rt_batch *b, const void *in, char *out, uint64_t 
     return error;
 }
 
-static int by_path(const struct rt_batch *b, const void *in, char *out, uint64_t count)
+static int by_plan(const struct rt_batch *b, const void *in, char *out, uint64_t count)
 {
     struct rt_groups *g = b->e->groups;
     const enum rt_type type = b->wire.type;
@@ -152,20 +212,21 @@ static int by_path(const struct rt_batch *b, const void *in, char *out, uint64_t
     const enum rt_op op = rt_partial_op(type, b->wire.op);
     int error = 0;
     in = rt_average_begin(out, in, count, type, b->wire.op, g->topology.size);
-    switch (rt_batch_path(b)) {
-    case RT_PATH_FABRIC:
+    switch (way_of(b, count)) {
+    case FLAT:
         between(b, "ALLREDUCE");
-        error = b->e->allreduce(g->all, in, out, count, type, op);
+        error = rt_algorithm_at(plan_of(b, count).algorithm)->fn(g->all, in, out, count, type, op);
         break;
-    case RT_PATH_NCCL:
+    case OVER_HOSTS:
+        between(b, "ALLREDUCE");
+        error = over_hosts(b, in, out, count, op);
+        break;
+    case BY_NCCL:
         activity(b, "NCCL_ALLREDUCE");
         error = rt_inside_allreduce(g->inside, in, out, count, type, op);
         break;
-    case RT_PATH_PARTS:
+    case BY_PARTS:
         error = by_parts(b, in, out, count, op);
-        break;
-    case RT_PATH_LEADERS:
-        error = by_leaders(b, in, out, count, op);
         break;
     }
     if (!error)
@@ -175,7 +236,7 @@ static int by_path(const struct rt_batch *b, const void *in, char *out, uint64_t
 
 static int reduce(const struct rt_batch *b, const void *in, char *out, uint64_t count)
 {
-    int error = (b->wire.op == RT_ADASUM ? adasum : by_path)(b, in, out, count);
+    int error = (b->wire.op == RT_ADASUM ? adasum : by_plan)(b, in, out, count);
     if (!error)
         RT_FAULT_HOOK(result, out, count * rt_type_bytes(b->wire.type));
     return error;
@@ -241,18 +302,27 @@ static void copy_out(const struct rt_batch *b, char *buffer)
         buffer = for_each_tensor(&b->wire, b->operations[i], buffer, copy_one_out);
 }
 
-static int allreduce_in_buffer(const struct rt_batch *b)
+/* What goes: a tensor as it is, several as they lie in the buffer. */
+static uint64_t count_of(const struct rt_batch *b)
 {
-    struct rt_executor *e = b->e;
-    uint64_t bytes = 0, unit = unit_of(b) * RT_FUSION_UNIT;
+    uint64_t bytes = 0;
+    if (b->n == 1 && b->like->members == 0)
+        return b->like->count;
     for (unsigned i = 0; i < b->n; i++)
         bytes += rt_fusion_bytes(&b->operations[i]->tensor);
-    bytes = (bytes + unit - 1) / unit * unit;
+    return bytes / rt_type_bytes(b->wire.type);
+}
+
+static int allreduce_in_buffer(const struct rt_batch *b, uint64_t count)
+{
+    struct rt_executor *e = b->e;
+    uint64_t bytes = padded_count(b, count) * rt_type_bytes(b->wire.type);
+    bytes = (bytes + RT_FUSION_UNIT - 1) / RT_FUSION_UNIT * RT_FUSION_UNIT;
     int error = rt_executor_grow_buffer(e, bytes);
     if (error)
         return error;
     copy_in(b, e->buffer, bytes);
-    error = reduce(b, e->buffer, e->buffer, bytes / rt_type_bytes(b->wire.type));
+    error = reduce(b, e->buffer, e->buffer, count);
     if (!error)
         copy_out(b, e->buffer);
     return error;
@@ -275,11 +345,12 @@ static int allreduce_alone(const struct rt_batch *b)
 
 static int allreduce(const struct rt_batch *b)
 {
-    if (b->n == 1 && b->like->count == 0)
+    const uint64_t count = count_of(b);
+    if (count == 0)
         return 0;
-    bool alone = b->n == 1 && b->like->members == 0 && b->like->count % unit_of(b) == 0 &&
+    bool alone = b->n == 1 && b->like->members == 0 && count == padded_count(b, count) &&
                  b->wire.type == b->wire.own_type;
-    return alone ? allreduce_alone(b) : allreduce_in_buffer(b);
+    return alone ? allreduce_alone(b) : allreduce_in_buffer(b, count);
 }
 
 static int broadcast(const struct rt_batch *b)

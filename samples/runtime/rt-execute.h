@@ -9,18 +9,23 @@
 #ifndef RT_EXECUTE_H
 #define RT_EXECUTE_H
 
+#include "rt-choice.h"
+#include "rt-config.h"
 #include "rt-groups.h"
 #include "rt-table.h"
 #include "rt-wire.h"
 
 struct rt_executor {
     struct rt_groups *groups;
-    rt_allreduce_fn *allreduce; /* on the fabric */
-    bool hierarchical;          /* NCCL inside hosts, for types it has; else the fabric over all */
-    char *buffer;               /* for fusion; grows */
+    struct rt_choice choice; /* of allreduces, by size; the same on all ranks */
+    bool hierarchical;       /* there is NCCL inside hosts, for types it has */
+    char *buffer;            /* for fusion; grows */
     uint64_t buffer_bytes;
 };
 
+/* All ranks together; their choice is rank 0's. */
+int rt_executor_init(struct rt_executor *e, struct rt_groups *g, const struct rt_config *config,
+                     char *message, size_t message_bytes);
 void rt_executor_release(struct rt_executor *e);
 
 /* The `n` operations of one order. 0 or a negative errno: then the runtime can only end. */
@@ -43,8 +48,9 @@ void rt_batch_activity(const struct rt_batch *b, const char *name);
 /* The same of `what` goes on between hosts: "ALLREDUCE" becomes MPI_ALLREDUCE. */
 void rt_batch_activity_between(const struct rt_batch *b, const char *what);
 
-/* Every rank chooses alike: by what all know. */
-enum rt_path { RT_PATH_FABRIC, RT_PATH_NCCL, RT_PATH_PARTS, RT_PATH_LEADERS };
+/* By what anything but an allreduce goes: NCCL where all ranks are on one host and it has the type.
+ */
+enum rt_path { RT_PATH_FABRIC, RT_PATH_NCCL };
 enum rt_path rt_batch_path(const struct rt_batch *b);
 
 /* At least so many bytes in e->buffer: a multiple of RT_FUSION_UNIT; what it held is lost. */

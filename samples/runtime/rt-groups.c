@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TAG_ALL, TAG_ACROSS, TAG_LOCAL };
+enum { TAG_ALL, TAG_LOCAL };
 _Static_assert(TAG_LOCAL < RT_GROUPS_TAGS, "tags of one rt_groups");
 
 static void host_name(char name[RT_HOST_MAX])
@@ -34,65 +34,44 @@ int rt_groups_hosts(struct rt_fabric *f, char (**ret)[RT_HOST_MAX])
     return error;
 }
 
-/* ---- who is in which ---- */
-
-/* The ranks of a host, or those of a local rank, one a host: of the job, in `ret`. */
-struct members {
-    int *ranks;
-    int n;
-};
-
-static bool is_inside(const struct rt_topology *mine, const struct rt_topology *other)
-{
-    return other->host == mine->host;
-}
-
-static bool is_across(const struct rt_topology *mine, const struct rt_topology *other)
-{
-    return other->local_rank == (mine->even ? mine->local_rank : 0);
-}
+/* ---- the groups ---- */
 
 struct set {
-    const int *ranks;
+    const int *ranks; /* of the job */
     int n;
     const char (*hosts)[RT_HOST_MAX]; /* by place in the set */
 };
 
-static int choose(const struct set *s, const struct rt_topology *mine,
-                  bool (*is_member)(const struct rt_topology *mine,
-                                    const struct rt_topology *other),
-                  struct members *ret)
+static int find_layout(struct rt_groups *g, const struct set *s)
 {
-    ret->n = 0;
-    ret->ranks = malloc((size_t)s->n * sizeof *ret->ranks);
-    if (!ret->ranks)
+    int *numbers = calloc((size_t)s->n, sizeof *numbers);
+    if (!numbers)
         return -ENOMEM;
-    for (int place = 0; place < s->n; place++) {
-        const struct rt_topology other = rt_topology_of(s->hosts, place, s->n);
-        if (is_member(mine, &other))
-            ret->ranks[ret->n++] = s->ranks[place];
-    }
-    return 0;
+    rt_topology_number_hosts(s->hosts, s->n, numbers);
+    int error = rt_layout_init(&g->layout, numbers, s->n);
+    free(numbers);
+    return error;
 }
 
-/* ---- the groups ---- */
-
-static int make_group(struct rt_groups *g, const struct members *m, int tag,
+static int make_group(struct rt_groups *g, const int *ranks, int n, int tag,
                       struct rt_transport **ret)
 {
-    *ret = g->fabric->ops->group_new(g->fabric, m->ranks, m->n, tag);
+    *ret = g->fabric->ops->group_new(g->fabric, ranks, n, tag);
     return *ret ? 0 : -errno;
 }
 
-static int make_across(struct rt_groups *g, const struct set *s, int tag)
+/* The ranks of this host. */
+static int make_local(struct rt_groups *g, const struct set *s, int tag, struct rt_transport **ret)
 {
-    struct members m;
-    if (!g->topology.even && g->topology.local_rank != 0)
-        return 0;
-    int error = choose(s, &g->topology, is_across, &m);
-    if (!error)
-        error = make_group(g, &m, tag, &g->across);
-    free(m.ranks);
+    const struct rt_layout *l = &g->layout;
+    const int n = g->topology.local_size;
+    int *ranks = calloc((size_t)n, sizeof *ranks);
+    if (!ranks)
+        return -ENOMEM;
+    for (int i = 0; i < n; i++)
+        ranks[i] = s->ranks[l->ranks[l->first[g->topology.host] + i]];
+    int error = make_group(g, ranks, n, tag, ret);
+    free(ranks);
     return error;
 }
 
@@ -115,13 +94,9 @@ static int join_inside(struct rt_groups *g, struct rt_transport *local)
 static int make_inside(struct rt_groups *g, const struct set *s, int tag)
 {
     struct rt_transport *local = NULL;
-    struct members m;
     if (g->topology.local_size == 1)
         return 0;
-    int error = choose(s, &g->topology, is_inside, &m);
-    if (!error)
-        error = make_group(g, &m, tag, &local);
-    free(m.ranks);
+    int error = make_local(g, s, tag, &local);
     if (!error)
         error = join_inside(g, local);
     g->fabric->ops->group_free(local);
@@ -131,10 +106,9 @@ static int make_inside(struct rt_groups *g, const struct set *s, int tag)
 static int make_all(struct rt_groups *g, const struct set *s, int tag, bool hierarchical,
                     char *message, size_t message_bytes)
 {
-    const struct members all = {(int *)(uintptr_t)s->ranks, s->n};
-    int error = make_group(g, &all, tag + TAG_ALL, &g->all);
+    int error = find_layout(g, s);
     if (!error)
-        error = make_across(g, s, tag + TAG_ACROSS);
+        error = make_group(g, s->ranks, s->n, tag + TAG_ALL, &g->all);
     if (error) {
         snprintf(message, message_bytes, "can't set up transports between ranks: %s",
                  strerror(-error));
@@ -173,8 +147,8 @@ int rt_groups_init(struct rt_groups *g, struct rt_fabric *f, const int *ranks, i
 void rt_groups_release(struct rt_groups *g)
 {
     rt_inside_free(g->inside);
+    rt_layout_release(&g->layout);
     if (g->fabric) {
-        g->fabric->ops->group_free(g->across);
         g->fabric->ops->group_free(g->all);
     }
     memset(g, 0, sizeof *g);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rt-groups.h - the transports that the data of some ranks moves in: between all of them, inside
- * each host, and between hosts.
+ * rt-groups.h - the transports that the data of some ranks moves in: between all of them, and
+ * inside each host.
  *
  * Ranks are numbered by their place among those given. Threads: the background thread alone.
  * Errors: negative errno and a message.
@@ -19,15 +19,14 @@
 
 struct rt_groups {
     struct rt_topology topology;
-    struct rt_fabric *fabric;    /* borrowed */
-    struct rt_transport *all;    /* every rank */
-    struct rt_transport *across; /* ranks of this local rank, one a host; where hosts have unequal
-                                    numbers of ranks: the local ranks 0, NULL on the others */
-    struct rt_inside *inside;    /* ranks of this host; NULL: alone on it, or not hierarchical */
+    struct rt_layout layout;
+    struct rt_fabric *fabric; /* borrowed */
+    struct rt_transport *all; /* every rank */
+    struct rt_inside *inside; /* ranks of this host; NULL: alone on it, or not hierarchical */
 };
 
 /* Tags that one rt_groups takes, from `tag` on. */
-#define RT_GROUPS_TAGS 3
+#define RT_GROUPS_TAGS 2
 
 /* The names of all ranks' hosts: RT_HOST, else the host's own. Collective. Free *ret. */
 int rt_groups_hosts(struct rt_fabric *f, char (**ret)[RT_HOST_MAX]);

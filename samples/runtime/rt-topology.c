@@ -37,3 +37,12 @@ struct rt_topology rt_topology_of(const char (*hosts)[RT_HOST_MAX], int rank, in
     }
     return t;
 }
+
+void rt_topology_number_hosts(const char (*hosts)[RT_HOST_MAX], int size, int *ret)
+{
+    for (int r = 0; r < size; r++) {
+        ret[r] = 0;
+        while (!same_host(hosts, ret[r], r))
+            ret[r]++;
+    }
+}

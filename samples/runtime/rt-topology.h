@@ -22,4 +22,7 @@ struct rt_topology {
 /* `hosts` has a name for each of the `size` ranks. */
 struct rt_topology rt_topology_of(const char (*hosts)[RT_HOST_MAX], int rank, int size);
 
+/* A number for each rank, the same for those of one host. */
+void rt_topology_number_hosts(const char (*hosts)[RT_HOST_MAX], int size, int *ret);
+
 #endif

@@ -295,9 +295,9 @@ static int set_up(struct rt_worker *w)
     int error = connect_ranks(w);
     if (error)
         return error;
-    w->executor = (struct rt_executor){.groups = &w->groups,
-                                       .allreduce = w->config.allreduce,
-                                       .hierarchical = w->config.hierarchical};
+    error = rt_executor_init(&w->executor, &w->groups, &w->config, w->message, sizeof w->message);
+    if (error)
+        return error;
     if (w->groups.topology.rank == COORDINATOR) {
         w->coordinator = rt_coordinator_new(w->groups.topology.size, w->config.fusion_threshold);
         error = w->coordinator ? 0 : -ENOMEM;

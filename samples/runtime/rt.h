@@ -5,7 +5,8 @@
  * Model: as in Horovod. Every rank hands over tensors by name, in any order; rank 0 hears of them,
  * and as soon as all ranks have handed over one, tells all to work on it, so that they do the same
  * in the same order. Small tensors that are ready together go as one (fusion). Inside a host data
- * moves by NCCL, between hosts by MPI: reduce-scatter inside, a ring between, allgather inside.
+ * moves by NCCL, between hosts by MPI: reduce-scatter inside, allreduce of the parts between,
+ * allgather inside; or by MPI alone, as a table that rt_tune has measured says for each size.
  * A host is RT_HOST, else the host's name. Results are the same bits on every rank.
  *
  * A rank that has run out of data joins: until all have, it takes part in what the others do with
@@ -47,8 +48,13 @@
  * this rank has joined, -ESHUTDOWN not running, or a rank left, -EIO the transport failed.
  *
  * Environment: RT_FUSION_THRESHOLD, bytes that go as one (128 MiB; 0: no fusion) · RT_CYCLE_TIME,
- * ms between two looks for ready tensors (1) · RT_HIERARCHICAL_ALLREDUCE, 0: one ring of MPI over
- * all ranks (1) · RT_ALLREDUCE, the algorithm between hosts (ring) · RT_COMPRESSION, none, fp16 or
+ * ms between two looks for ready tensors (1) · RT_ALLREDUCE, how all allreduces go: ring,
+ * recursive-doubling, halving-doubling, tree, double-tree (by MPI over all ranks), hierarchical or
+ * hierarchical:NAME (NCCL inside hosts, that one between them), two-level-ring (auto: by the table) ·
+ * RT_TABLE, rt_tune's file (~/.config/ringscope/allreduce.table; none: hierarchical, by size between
+ * hosts; rt-choice.h) · RT_DETERMINISTIC, 1: bit-for-bit equal results in every run on as many ranks,
+ * whatever was ready when, fused with what, and laid on which hosts: allreduces go by
+ * recursive-doubling and halving-doubling over all ranks (0) · RT_COMPRESSION, none, fp16 or
  * bf16 where an operation says nothing (none) · RT_HOST.
  */
 #ifndef RT_H

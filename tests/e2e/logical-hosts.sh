@@ -8,6 +8,10 @@
 #
 # Needs nothing but the MPI's launcher. Where that is missing on_hosts_or_skip MPI ends with 77.
 
+# a table of this machine's user would choose other algorithms
+: "${RT_TABLE:=none}"
+export RT_TABLE
+
 on_hosts_or_skip() {
     case $1 in
     openmpi) command -v mpirun.openmpi ;;

@@ -29,8 +29,9 @@ done <<EOF
 4 1 RT_FUSION_THRESHOLD=5000
 4 2
 4 2 RT_FUSION_THRESHOLD=0
-4 2 RT_HIERARCHICAL_ALLREDUCE=0
-4 2 RT_ALLREDUCE=recursive-doubling
+4 2 RT_ALLREDUCE=ring
+4 2 RT_ALLREDUCE=hierarchical:recursive-doubling
+4 1,3 RT_ALLREDUCE=two-level-ring
 4 1,3 RT_FUSION_THRESHOLD=300
 4 2,1,1 RT_CYCLE_TIME=0.1
 2 2 RUNTIME_CHECK_MPI=multiple
@@ -48,5 +49,6 @@ refused() { # SETTING MESSAGE
     exit 1
 }
 refused RT_CYCLE_TIME=fast "RT_CYCLE_TIME is 'fast', expected"
-refused RT_ALLREDUCE=wheel "RT_ALLREDUCE is 'wheel', expected auto, ring"
+refused RT_ALLREDUCE=wheel "RT_ALLREDUCE is 'wheel', expected auto, hierarchical"
+refused RT_HIERARCHICAL_ALLREDUCE=0 "use RT_ALLREDUCE"
 refused RUNTIME_CHECK_MPI=single "without MPI_THREAD_MULTIPLE"
