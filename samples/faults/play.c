@@ -46,14 +46,14 @@ static int64_t own_ns(const struct rt_faults *f)
     return clock_ns(f->program.sleeps ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID);
 }
 
-static void spend(const struct rt_faults *f, double ns)
+void rt_faults_spend(const struct rt_faults *f, int64_t ns)
 {
     if (ns <= 0)
         return;
     if (f->program.sleeps)
-        rt_faults_sleep((int64_t)ns);
+        rt_faults_sleep(ns);
     else
-        rt_faults_work((int64_t)ns);
+        rt_faults_work(ns);
 }
 
 /* ---- which fault ---- */
@@ -133,7 +133,7 @@ static double more_of(const struct rt_faults *f)
 void rt_faults_part(struct rt_faults *f)
 {
     if (is_phase(f, RT_FAULT_PHASE_COMPUTE) && f->n > 0)
-        spend(f, more_of(f) * (double)(own_ns(f) - f->part_start_ns));
+        rt_faults_spend(f, (int64_t)(more_of(f) * (double)(own_ns(f) - f->part_start_ns)));
     f->part_start_ns = own_ns(f);
 }
 
@@ -156,7 +156,7 @@ void rt_faults_phase_end(struct rt_faults *f)
         if (fault->kind == RT_FAULT_SLOW_CODE && f->phase &&
             strcmp(f->phase->name, fault->name) == 0)
             ms = fault->ms;
-        spend(f, ms * 1e6);
+        rt_faults_spend(f, (int64_t)(ms * 1e6));
     }
     f->step_computed |= is_phase(f, RT_FAULT_PHASE_COMPUTE);
     f->phase = NULL;
@@ -169,7 +169,7 @@ void rt_faults_send(struct rt_faults *f)
 {
     const struct rt_fault *fault = rt_faults_find(f, RT_FAULT_LATE_SEND);
     if (fault)
-        spend(f, fault->ms * 1e6);
+        rt_faults_spend(f, (int64_t)(fault->ms * 1e6));
 }
 
 /* ---- begin and end ---- */

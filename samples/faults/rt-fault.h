@@ -171,6 +171,8 @@ void rt_faults_phase_begin(struct rt_faults *f, const char *phase);
 void rt_faults_phase_end(struct rt_faults *f);
 /* Inside a computing phase, after a part of it: what makes all computing longer plays here too. */
 void rt_faults_part(struct rt_faults *f);
+/* Computes, as the program does: works, or sleeps. */
+void rt_faults_spend(const struct rt_faults *f, int64_t ns);
 /* Right before a message is sent. */
 void rt_faults_send(struct rt_faults *f);
 
