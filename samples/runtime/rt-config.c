@@ -75,6 +75,20 @@ static int read_compression(const char *text, struct rt_config *config)
     return -EINVAL;
 }
 
+static int read_timeline(const char *text, struct rt_config *config)
+{
+    config->timeline = *text ? text : NULL;
+    return 0;
+}
+
+static int read_mark_cycles(const char *text, struct rt_config *config)
+{
+    if (strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
+        return -EINVAL;
+    config->mark_cycles = *text == '1';
+    return 0;
+}
+
 int rt_config_read(struct rt_config *ret, char *message, size_t message_bytes)
 {
     const struct setting settings[] = {
@@ -83,6 +97,8 @@ int rt_config_read(struct rt_config *ret, char *message, size_t message_bytes)
         {"RT_HIERARCHICAL_ALLREDUCE", "nothing: use RT_ALLREDUCE=ring or hierarchical", refuse},
         {"RT_ALLREDUCE", RT_PLAN_NAMES, read_allreduce},
         {"RT_DETERMINISTIC", "0 or 1", read_deterministic},
+        {"RT_TIMELINE", "a path", read_timeline},
+        {"RT_TIMELINE_MARK_CYCLES", "0 or 1", read_mark_cycles},
         {"RT_COMPRESSION", "none, fp16 or bf16", read_compression},
     };
     struct rt_config config = {

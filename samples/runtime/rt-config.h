@@ -20,6 +20,8 @@ struct rt_config {
     struct rt_plan plan;
     bool deterministic;
     enum rt_compression compression; /* where an operation says nothing */
+    const char *timeline;            /* path; NULL: none */
+    bool mark_cycles;
 };
 
 /* -EINVAL, and the message says which setting, what it holds and what it may hold. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "rt-fusion.h"
+#include "rt-timeline.h"
 #include "rt-waiting.h"
 
 struct rt_coordinator {
@@ -168,6 +169,8 @@ int rt_coordinator_announce(struct rt_coordinator *c, int rank, const struct rt_
     if (!w)
         return error ? error : -ENOMEM;
     error = rt_waiting_announce(w, rank, tensor);
+    if (!error)
+        rt_timeline_ready(tensor, rank);
     if (error || !is_decided(c, w))
         return error;
     if (tensor->kind == RT_JOIN) {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt-phase.h"
 
-#include <stdbool.h>
-
 #include "rt-nvtx.h"
 
 static struct rt_nvtx_domain *domain;
@@ -18,30 +16,20 @@ void rt_phases_release(void)
     domain = 0;
 }
 
-/* Horovod calls it an operation of its own. */
-static bool is_adasum(const struct rt_tensor *tensor)
-{
-    return tensor->kind == RT_ALLREDUCE && tensor->op == RT_ADASUM;
-}
-
 void rt_phase_negotiate(struct rt_phases *p, const struct rt_tensor *tensor)
 {
-    static const char *const names[] = {"NEGOTIATE_ALLREDUCE", "NEGOTIATE_BROADCAST",
-                                        "NEGOTIATE_BARRIER",   "NEGOTIATE_SHUTDOWN",
-                                        "NEGOTIATE_ALLGATHER", "NEGOTIATE_REDUCESCATTER",
-                                        "NEGOTIATE_ALLTOALL",  "NEGOTIATE_JOIN"};
     if (!domain)
         return;
     p->category = rt_nvtx_category(domain, tensor->name);
-    p->whole = rt_nvtx_start(domain, is_adasum(tensor) ? "NEGOTIATE_ADASUM" : names[tensor->kind],
-                             p->category);
+    p->whole = rt_nvtx_start(domain, rt_timeline_negotiation(tensor), p->category);
 }
 
 void rt_phase_agreed(struct rt_phases *p, const struct rt_tensor *tensor)
 {
+    const char *operation = rt_timeline_operation(tensor);
     rt_nvtx_end(domain, p->whole);
-    p->whole = rt_nvtx_start(domain, is_adasum(tensor) ? "ADASUM" : rt_kind_name(tensor->kind),
-                             p->category);
+    p->whole = rt_nvtx_start(domain, operation, p->category);
+    p->timeline = rt_timeline_begin(tensor, operation);
     rt_phase_activity(p, "QUEUE");
 }
 
@@ -49,6 +37,7 @@ void rt_phase_activity(struct rt_phases *p, const char *activity)
 {
     rt_nvtx_end(domain, p->activity);
     p->activity = activity ? rt_nvtx_start(domain, activity, p->category) : 0;
+    rt_timeline_activity(p->timeline, activity);
 }
 
 void rt_phase_done(struct rt_phases *p)
@@ -56,4 +45,6 @@ void rt_phase_done(struct rt_phases *p)
     rt_phase_activity(p, 0);
     rt_nvtx_end(domain, p->whole);
     p->whole = 0;
+    rt_timeline_end(p->timeline);
+    p->timeline = NULL;
 }

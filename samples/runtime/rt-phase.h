@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rt-phase.h - Horovod's phases of a tensor, shown to a profiler as NVTX ranges.
+ * rt-phase.h - Horovod's phases of a tensor, shown to a profiler as NVTX ranges, and noted in the
+ * timeline file where one is open.
  *
  * Model: NEGOTIATE_<KIND> from hand-over until all ranks have it, then <KIND> until it is done, and
  * in it one activity after another (QUEUE, MEMCPY_IN_FUSION_BUFFER, NCCL_REDUCESCATTER, ...). All
@@ -13,11 +14,13 @@
 #include <stdint.h>
 
 #include "rt-message.h"
+#include "rt-timeline.h"
 
 struct rt_phases {
     uint32_t category;
     uint64_t whole;    /* NEGOTIATE_<KIND>, then <KIND> */
     uint64_t activity; /* inside <KIND> */
+    struct rt_timeline_tensor *timeline;
 };
 
 void rt_phases_init(void);

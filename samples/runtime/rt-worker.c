@@ -214,6 +214,8 @@ static int coordinate(struct rt_worker *w)
     int error;
     while ((error = rt_coordinator_next(w->coordinator, &order)) > 0) {
         rt_put_order(&message, &order);
+        for (uint32_t i = 0; i < order.n; i++)
+            rt_timeline_agreed(&order.tensors[i]);
         rt_order_clear(&order);
     }
     if (message.failed)
@@ -253,6 +255,7 @@ static int run_cycles(struct rt_worker *w)
     while (!error && !w->ended) {
         struct timespec next;
         rt_table_wait_for_work(w->table);
+        rt_timeline_cycle();
         clock_gettime(CLOCK_MONOTONIC, &next);
         next.tv_nsec += (long)(w->config.cycle_ns % 1000000000);
         next.tv_sec += (time_t)(w->config.cycle_ns / 1000000000) + next.tv_nsec / 1000000000;

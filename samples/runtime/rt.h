@@ -40,6 +40,12 @@
  * Memory: buffers are host memory (hostnccl takes it), the caller's, and must stay until the
  * operation was waited for; `in` may equal `out`.
  *
+ * Timeline: rank 0 writes a file in the format of Horovod's, for chrome://tracing and what reads that:
+ * each tensor is a "process", with NEGOTIATE_ALLREDUCE (and so on) from when the first rank had it
+ * ready, a tick of each rank when it was, then ALLREDUCE and what rank 0 did for it. A thread of its
+ * own writes, some 50 ms late; the file is whole JSON at any time. Where it can't be written a line
+ * on stderr says so, once, and the run goes on. The same phases are NVTX ranges, on every rank.
+ *
  * Threads: rt_init and rt_shutdown from one thread, the rest from any. MPI is used by the runtime's
  * own thread alone, which initialises it, unless the program did so with MPI_THREAD_MULTIPLE.
  *
@@ -55,7 +61,8 @@
  * hosts; rt-choice.h) · RT_DETERMINISTIC, 1: bit-for-bit equal results in every run on as many ranks,
  * whatever was ready when, fused with what, and laid on which hosts: allreduces go by
  * recursive-doubling and halving-doubling over all ranks (0) · RT_COMPRESSION, none, fp16 or
- * bf16 where an operation says nothing (none) · RT_HOST.
+ * bf16 where an operation says nothing (none) · RT_TIMELINE, the file that rank 0 writes (none) ·
+ * RT_TIMELINE_MARK_CYCLES, 1: with a mark where a cycle starts (0) · RT_HOST.
  */
 #ifndef RT_H
 #define RT_H
@@ -152,6 +159,12 @@ int rt_broadcast_async(const char *name, void *data, uint64_t count, enum rt_typ
                        const struct rt_options *options);
 /* Done when every rank has called it. Returns a handle. One at a time. */
 int rt_barrier_async(const struct rt_options *options);
+
+/* From now on rank 0 writes a timeline to the file, as RT_TIMELINE does from the start; on other ranks
+ * nothing. -EBUSY: one is being written, or why the file can't be. */
+int rt_timeline_start(const char *path, int mark_cycles);
+/* What has happened until now is in the file. Fails where it couldn't be written. */
+int rt_timeline_stop(void);
 
 /* 1 done, 0 not yet, -EINVAL no such handle. */
 int rt_poll(int handle);

@@ -38,6 +38,16 @@ __attribute__((format(printf, 2, 3))) static int fail(int error, const char *for
     return error;
 }
 
+/* It isn't worth a run that it can't be written; and the caller hears of no error. */
+static void open_timeline(const struct rt_config *config)
+{
+    if (!config->timeline || self.topology.rank != 0)
+        return;
+    int error = rt_timeline_open(config->timeline, config->mark_cycles);
+    if (error)
+        fprintf(stderr, "timeline %s: %s; it is not written\n", config->timeline, strerror(-error));
+}
+
 int rt_init(void)
 {
     struct rt_config config;
@@ -54,8 +64,10 @@ int rt_init(void)
     rt_phases_init();
     self.worker =
         rt_worker_new(&config, self.table, &self.topology, &error, message, sizeof message);
-    if (self.worker)
+    if (self.worker) {
+        open_timeline(&config);
         return 0;
+    }
     rt_phases_release();
     rt_table_free(self.table);
     return fail(error, "rt_init: %s", message);
@@ -117,10 +129,29 @@ int rt_shutdown(void)
     if (handle == -ENOMEM)
         return error; /* the others don't know: still running */
     rt_worker_join(self.worker);
+    rt_timeline_release();
     rt_phases_release();
     rt_table_free(self.table);
     memset(&self, 0, sizeof self);
     return error;
+}
+
+int rt_timeline_start(const char *path, int mark_cycles)
+{
+    if (!self.worker)
+        return fail(-ESHUTDOWN, "rt_timeline_start: not running");
+    int error = self.topology.rank == 0 ? rt_timeline_open(path, mark_cycles) : 0;
+    return error ? fail(error, "timeline %s: %s", path,
+                        error == -EBUSY ? "one is being written" : strerror(-error))
+                 : 0;
+}
+
+int rt_timeline_stop(void)
+{
+    if (!self.worker)
+        return fail(-ESHUTDOWN, "rt_timeline_stop: not running");
+    int error = rt_timeline_close();
+    return error ? fail(error, "the timeline was not written whole: %s", strerror(-error)) : 0;
 }
 
 int rt_rank(void)

@@ -1,0 +1,82 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The runtime's phases: as NVTX ranges on every rank, and in the timeline file of rank 0, which is
+# whole whatever happens to the run, and whose troubles are none of the run's.
+#   test-phases.sh MPI TRAIN_FOLDER RUNTIME_PHASES_CHECK PHASES_TOOL
+set -eu
+mpi=$1 train=$2 program=$3 tool=$4
+here=$(dirname "$0")
+. "$here/logical-hosts.sh"
+on_hosts_or_skip "$mpi"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+check() {
+    python3 "$here/check-phases.py" "$@"
+}
+
+run() { # RANKS HOSTS CASE...
+    on_hosts_case_ranks=$1 on_hosts_case_hosts=$2
+    shift 2
+    on_hosts "$mpi" "$on_hosts_case_ranks" "$on_hosts_case_hosts" "$train" "$program" "$@" </dev/null
+}
+
+failed() {
+    echo "failed; was said:"
+    cat "$work/said"
+    exit 1
+}
+
+said_once() { # TEXT
+    [ "$(grep -c "$1" "$work/said")" -eq 1 ] && return
+    echo "expected once: $1"
+    failed
+}
+
+for ranks_hosts in "2 1" "4 2"; do
+    ranks=${ranks_hosts% *} hosts=${ranks_hosts#* }
+    (
+        export NVTX_INJECTION64_PATH="$tool" RUNTIME_PHASES_LOG="$work/ranges-$ranks"
+        export RT_TIMELINE="$work/all.json" RT_TIMELINE_MARK_CYCLES=1
+        run "$ranks" "$hosts" all
+    )
+    check all "$ranks" "$hosts" "$work/all.json" "$work/ranges-$ranks"-*
+done
+
+(
+    export RT_TIMELINE="$work/late.json"
+    run 4 2 late
+)
+check late 4 "$work/late.json"
+
+run 2 1 calls "$work/calls"
+check calls 2 "$work/calls.1" "$work/calls.2"
+
+(
+    export RT_TIMELINE="$work/names.json"
+    run 2 1 names
+)
+check names 2 "$work/names.json"
+
+# a rank that dies leaves a file that can be read
+if (
+    export RT_TIMELINE="$work/killed.json"
+    run 2 1 killed "$work/killed.json" >"$work/said" 2>&1
+); then
+    echo "rank 0 killed itself, and the run ended well"
+    exit 1
+fi
+check timeline 2 "$work/killed.json"
+
+# no room for the file, from some time on and from the start; no place for it: said once, and the
+# results are right
+(
+    export RT_TIMELINE="$work/full.json"
+    run 2 1 full "$work/full.json" >"$work/said" 2>&1
+) || failed
+said_once "timeline $work/full.json: File too large; no more of it is written"
+check timeline 2 "$work/full.json"
+for path in /dev/full /nonexistent/timeline.json; do
+    RT_TIMELINE=$path run 2 1 all >"$work/said" 2>&1 || failed
+    said_once "timeline $path: .*; it is not written"
+done
