@@ -54,7 +54,7 @@ int rt_executor_init(struct rt_executor *e, struct rt_groups *g, const struct rt
 
 void rt_executor_release(struct rt_executor *e)
 {
-    free(e->buffer);
+    rt_inside_free_memory(e->buffer);
     e->buffer = NULL;
     e->buffer_bytes = 0;
 }
@@ -248,8 +248,8 @@ int rt_executor_grow_buffer(struct rt_executor *e, uint64_t bytes)
 {
     if (bytes <= e->buffer_bytes)
         return 0;
-    free(e->buffer);
-    e->buffer = aligned_alloc(RT_FUSION_UNIT, bytes);
+    rt_inside_free_memory(e->buffer);
+    e->buffer = rt_inside_alloc(bytes);
     e->buffer_bytes = e->buffer ? bytes : 0;
     return e->buffer ? 0 : -ENOMEM;
 }

@@ -29,6 +29,12 @@ struct rt_inside *rt_inside_new(const struct rt_inside_id *id, int rank, int siz
 void rt_inside_free(struct rt_inside *inside);
 const char *rt_inside_error(void);
 
+/* Memory that this host's ranks reach without a copy, if NCCL is the stand-in; else ordinary. NULL:
+ * none. It outlives every rt_inside. */
+void *rt_inside_alloc(uint64_t bytes);
+/* NULL-safe. */
+void rt_inside_free_memory(void *p);
+
 /* The calls below take only types that NCCL has: not int16, uint16 and bool. */
 bool rt_inside_has(enum rt_type type);
 

@@ -38,7 +38,8 @@
  * multiplication that rounds once, and the rest of the average and the postscale are another.
  *
  * Memory: buffers are host memory (hostnccl takes it), the caller's, and must stay until the
- * operation was waited for; `in` may equal `out`.
+ * operation was waited for; `in` may equal `out`. Those of rt_buffer_alloc the ranks of a host reach
+ * without a copy.
  *
  * Timeline: rank 0 writes a file in the format of Horovod's, for chrome://tracing and what reads that:
  * each tensor is a "process", with NEGOTIATE_ALLREDUCE (and so on) from when the first rank had it
@@ -109,6 +110,11 @@ int rt_local_rank(void); /* among the ranks of this host */
 int rt_local_size(void);
 int rt_cross_rank(void); /* this host's place among those with a rank of this local rank */
 int rt_cross_size(void);
+
+/* Memory for tensors; any other serves, too. NULL: none. Not tied to rt_init and rt_shutdown. */
+void *rt_buffer_alloc(uint64_t bytes);
+/* NULL-safe. No operation of any rank may still use it: this rank has waited for its own. */
+void rt_buffer_free(void *buffer);
 
 /* out = postscale * op over ranks (prescale * in). Returns a handle. */
 int rt_allreduce_async(const char *name, const void *in, void *out, uint64_t count,

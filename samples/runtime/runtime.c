@@ -10,6 +10,7 @@
 #include "rt-convert.h"
 #include "rt-describe.h"
 #include "rt-fusion.h"
+#include "rt-inside.h"
 #include "rt-wire.h"
 #include "rt-worker.h"
 
@@ -177,6 +178,16 @@ int rt_cross_rank(void)
 int rt_cross_size(void)
 {
     return self.worker ? self.topology.cross_size : -ESHUTDOWN;
+}
+
+void *rt_buffer_alloc(uint64_t bytes)
+{
+    return rt_inside_alloc(bytes);
+}
+
+void rt_buffer_free(void *buffer)
+{
+    rt_inside_free_memory(buffer);
 }
 
 static int check(const char *name, uint64_t count, enum rt_type type)

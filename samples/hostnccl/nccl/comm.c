@@ -437,18 +437,24 @@ HOSTNCCL_WEAK(CommUserRank);
 
 /* ---- memory ---- */
 
+/* The ranks of a host reach it, and reduce there: rt-alloc.h. */
 ncclResult_t pncclMemAlloc(void **ptr, size_t size)
 {
-    return cudaMalloc(ptr, size) == cudaSuccess
-               ? ncclSuccess
-               : hostnccl_fail(ncclUnhandledCudaError, "ncclMemAlloc: %zu bytes", size);
+    void *p = ptr && size > 0 ? rt_alloc(size) : NULL;
+    if (!ptr || (size > 0 && !p))
+        return hostnccl_fail(ncclUnhandledCudaError, "ncclMemAlloc: %zu bytes", size);
+    *ptr = p;
+    return ncclSuccess;
 }
 HOSTNCCL_WEAK(MemAlloc);
 
+/* Queued work may still use it. */
 ncclResult_t pncclMemFree(void *ptr)
 {
-    return cudaFree(ptr) == cudaSuccess ? ncclSuccess
-                                        : hostnccl_fail(ncclUnhandledCudaError, "ncclMemFree");
+    cudaError_t error = ptr ? cudaDeviceSynchronize() : cudaSuccess;
+    rt_free(ptr);
+    return error == cudaSuccess ? ncclSuccess
+                                : hostnccl_fail(ncclUnhandledCudaError, "ncclMemFree");
 }
 HOSTNCCL_WEAK(MemFree);
 

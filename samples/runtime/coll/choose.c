@@ -9,6 +9,8 @@
 #include "rt-cost.h"
 #include "rt-step.h"
 
+#define FLAT_RANKS   4
+#define FLAT_BYTES   (2u << 10)   /* up to here one wait costs less than two steps */
 #define SHORT_BYTES  (16u << 10)  /* up to here steps cost more than bytes */
 #define MIDDLE_BYTES (256u << 10) /* up to here fewer steps beat near partners */
 #define DIRECT_BYTES (2u << 10)   /* from here on two waits cost less than copies */
@@ -21,6 +23,8 @@ static bool is_power_of_two(int n)
 
 rt_allreduce_fn *rt_allreduce_choice(int size, uint64_t bytes)
 {
+    if (bytes <= FLAT_BYTES && size > 2 && size <= FLAT_RANKS)
+        return rt_allreduce_flat;
     if (bytes <= SHORT_BYTES)
         return rt_allreduce_recursive_doubling;
     if (bytes <= MIDDLE_BYTES && is_power_of_two(size))
@@ -53,6 +57,7 @@ static const struct rt_algorithm algorithms[] = {
     {"halving-doubling", rt_allreduce_halving_doubling, rt_cost_halving_doubling, true},
     {"tree", rt_allreduce_tree, rt_cost_tree, true},
     {"double-tree", rt_allreduce_double_tree, rt_cost_double_tree, false},
+    {"flat", rt_allreduce_flat, rt_cost_flat, true},
 };
 
 const struct rt_algorithm *rt_algorithm_at(unsigned i)
@@ -78,5 +83,5 @@ rt_allreduce_fn *rt_allreduce_find(const char *name)
 
 const char *rt_allreduce_names(void)
 {
-    return "auto, ring, recursive-doubling, halving-doubling, tree, double-tree";
+    return "auto, ring, recursive-doubling, halving-doubling, tree, double-tree, flat";
 }

@@ -120,6 +120,7 @@ rt_allreduce_fn rt_allreduce_recursive_doubling;
 rt_allreduce_fn rt_allreduce_halving_doubling;
 rt_allreduce_fn rt_allreduce_tree;
 rt_allreduce_fn rt_allreduce_double_tree;
+rt_allreduce_fn rt_allreduce_flat;
 /* Where ranks reach each other's buffers (rt-alloc.h), else one of the others. */
 rt_allreduce_fn rt_allreduce_direct;
 
@@ -136,7 +137,7 @@ struct rt_algorithm {
 /* From 0 on; NULL past the last. The first is "auto". */
 const struct rt_algorithm *rt_algorithm_at(unsigned i);
 /* By name: "auto", "ring", "recursive-doubling", "halving-doubling" (or "rabenseifner"), "tree",
- * "double-tree"; NULL unknown. */
+ * "double-tree", "flat"; NULL unknown. */
 const struct rt_algorithm *rt_algorithm_find(const char *name);
 rt_allreduce_fn *rt_allreduce_find(const char *name);
 /* Their names, comma separated. */

@@ -21,6 +21,7 @@ rt_cost_fn rt_cost_recursive_doubling;
 rt_cost_fn rt_cost_halving_doubling;
 rt_cost_fn rt_cost_tree;
 rt_cost_fn rt_cost_double_tree;
+rt_cost_fn rt_cost_flat;
 
 /* Over `hosts` of `per_host` ranks that share what `across` says of the link between hosts. */
 double rt_cost_hierarchical(const struct rt_cost *inside, const struct rt_cost *across,

@@ -77,6 +77,31 @@ static int allreduce_case(ncclComm_t comm, int rank, int size)
     return 0;
 }
 
+/* NCCL's own memory, which ranks reach without a copy; the last rank takes CUDA's in every other
+ * round. What is freed while work is queued on it is freed after that. */
+static int memory_case(ncclComm_t comm, int rank, int size)
+{
+    cudaStream_t stream;
+    OK(cudaStreamCreate(&stream));
+    for (unsigned round = 0; round < 8; round++) {
+        const bool nccl = rank < size - 1 || round % 2 == 0;
+        const size_t count = 5000 + round * 7001;
+        void *data = nccl ? NULL : device_array(count), *copy = malloc(count * 4);
+        if (nccl)
+            OK(ncclMemAlloc(&data, count * 4));
+        CHECK(data && copy);
+        fill(data, count, RT_FLOAT32, rank, (int)round, RT_SUM);
+        OK(ncclAllReduce(data, data, count, ncclFloat32, ncclSum, comm, stream));
+        OK(cudaMemcpyAsync(copy, data, count * 4, cudaMemcpyDeviceToHost, stream));
+        OK(nccl ? (int)ncclMemFree(data) : (int)cudaFree(data));
+        CHECK(holds_reduced(copy, 0, count, size, (int)round, RT_FLOAT32, RT_SUM));
+        free(copy);
+    }
+    OK(ncclMemFree(NULL));
+    OK(cudaStreamDestroy(stream));
+    return 0;
+}
+
 /* ---- all types, operations and collectives, in pairs ---- */
 
 enum { SHAPE_COUNT = 9, MADE_HOST = 5, MADE_DEVICE = 6 };
@@ -696,6 +721,7 @@ static int die_case(ncclComm_t comm, int rank, int size)
 
 const struct nccl_case nccl_cases[] = {
     {"allreduce", allreduce_case, 0},
+    {"memory", memory_case, 0},
     {"types", types_case, 0},
     {"premultiplied", premultiplied_case, 0},
     {"reduce-scatter-allgather", reduce_scatter_allgather_case, 0},

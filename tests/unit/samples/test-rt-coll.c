@@ -77,6 +77,10 @@ static void allreduce_double_tree_equals_serial_sum(void **state)
 {
     run_everywhere("double-tree", allreduce_rank);
 }
+static void allreduce_flat_equals_serial_sum(void **state)
+{
+    run_everywhere("flat", allreduce_rank);
+}
 static void reduce_scatter_gives_own_part(void **state)
 {
     run_everywhere("reduce-scatter", reduce_scatter_rank);
@@ -384,6 +388,7 @@ int main(void)
         cmocka_unit_test(allreduce_halving_doubling_equals_serial_sum),
         cmocka_unit_test(allreduce_tree_equals_serial_sum),
         cmocka_unit_test(allreduce_double_tree_equals_serial_sum),
+        cmocka_unit_test(allreduce_flat_equals_serial_sum),
         cmocka_unit_test(allreduce_over_hosts_equals_serial_sum),
         cmocka_unit_test(reduce_scatter_gives_own_part),
         cmocka_unit_test(allgather_gives_all_parts),
