@@ -1,0 +1,76 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# RT_DETERMINISTIC=1: the same bits in every run, whatever the order in which tensors are handed over,
+# what is fused with what, and how ranks are laid on hosts. RT_TABLE: its choice is what happens, as
+# the bits show; one that is damaged, or not there, is refused on every rank.
+#   test-runtime-bits.sh MPI TRAIN_FOLDER RUNTIME_BITS_CHECK RT_TUNE
+set -eu
+mpi=$1 train=$2 check=$3 tune=$4
+. "$(dirname "$0")/logical-hosts.sh"
+on_hosts_or_skip "$mpi"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+: "${RUNTIME_BITS_SEED:=$(date +%s)}"
+echo "seed: RUNTIME_BITS_SEED=$RUNTIME_BITS_SEED"
+
+bits() { # RANKS HOSTS SETTING...: prints the hash
+    bits_ranks=$1 bits_hosts=$2
+    shift 2
+    (
+        [ $# -eq 0 ] || export "$@"
+        on_hosts "$mpi" "$bits_ranks" "$bits_hosts" "$train" "$check" "$RUNTIME_BITS_SEED" </dev/null
+    ) >"$work/out" || { cat "$work/out" >&2; echo "$*: failed" >&2; exit 1; }
+    sed -n 's/.*hash \([0-9a-f]*\),.*/\1/p' "$work/out"
+}
+
+expect() { # WHAT SAME|OTHER A B
+    case $2 in same) [ "$3" = "$4" ] ;; other) [ "$3" != "$4" ] ;; esac && return
+    echo "$1: $3 and $4, expected the $2 bits"
+    exit 1
+}
+
+first=$(bits 4 2 RT_DETERMINISTIC=1)
+while read -r hosts settings; do
+    # shellcheck disable=SC2086
+    expect "$hosts $settings" same "$first" "$(bits 4 "$hosts" RT_DETERMINISTIC=1 $settings)"
+done <<EOF
+1 RT_FUSION_THRESHOLD=0
+1,3 RT_FUSION_THRESHOLD=3000 RT_CYCLE_TIME=0.2
+4 RT_CYCLE_TIME=4
+EOF
+
+# what the numbers show where there is something to show
+tree=$(bits 3 3 RT_ALLREDUCE=tree RT_FUSION_THRESHOLD=0)
+ring=$(bits 3 3 RT_ALLREDUCE=ring RT_FUSION_THRESHOLD=0)
+expect "tree and ring" other "$tree" "$ring"
+
+on_hosts "$mpi" 3 3 "$train" "$tune" --table "$work/a/table" --to 4096 --rounds 1 </dev/null
+on_hosts "$mpi" 3 1,2 "$train" "$tune" --table "$work/a/table" --to 65536 --rounds 1 </dev/null
+cat "$work/a/table"
+[ "$(grep -c '^topology' "$work/a/table")" -eq 2 ]
+grep -q '^topology MPI 1,1,1$' "$work/a/table"
+grep -q '^topology MPI 1,2$' "$work/a/table"
+[ "$(ls "$work/a")" = table ]
+bits 3 1,2 RT_TABLE="$work/a/table" >/dev/null
+bits 3 2,1 RT_TABLE="$work/a/table" >/dev/null # predicted
+
+for name in tree ring; do
+    sed "/^topology MPI 1,1,1/,/^beyond/{/^up-to/d;s/^beyond.*/beyond $name/}" "$work/a/table" \
+        >"$work/$name"
+done
+expect "a table of trees" same "$tree" "$(bits 3 3 RT_TABLE="$work/tree" RT_FUSION_THRESHOLD=0)"
+expect "a table of rings" same "$ring" "$(bits 3 3 RT_TABLE="$work/ring" RT_FUSION_THRESHOLD=0)"
+
+refused() { # SETTING MESSAGE
+    (
+        export "$1"
+        on_hosts "$mpi" 2 2 "$train" "$check" 1 </dev/null
+    ) >"$work/out" 2>&1 && { echo "$1: not refused"; exit 1; }
+    [ "$(grep -c "$2" "$work/out")" -eq 2 ] && return
+    echo "$1: expected '$2' from each rank:"
+    cat "$work/out"
+    exit 1
+}
+sed 's/^beyond.*/beyond wheel/' "$work/a/table" >"$work/damaged"
+refused RT_TABLE="$work/damaged" "'wheel' is no algorithm, expected .*; remove the file, or let rt_tune"
+refused RT_TABLE="$work/none" "can't open the table $work/none: No such file"
