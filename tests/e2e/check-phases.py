@@ -5,7 +5,6 @@
     check-phases.py all RANKS HOSTS FILE LOG...   of the case "all": all ranks' NVTX ranges, and the file
     check-phases.py late RANKS FILE
     check-phases.py calls RANKS FILE FILE
-    check-phases.py names RANKS FILE
 """
 import json
 import sys
@@ -188,19 +187,12 @@ def check_calls(ranks, first, second):
         fail(f"{second}: {got.keys()}, {len(marks)} marks")
 
 
-def check_names(ranks, path):
-    got, _ = read_timeline(path, ranks)
-    want = {'a "quoted" \\ name\n', "gr\u00f6\u00dfe \u20ac", "no \u00ff\u00c0\u0080 utf-8 \u00ed\u00a0\u0080"}
-    if got.keys() != want:
-        fail(f"{path}: {list(got)}")
-
-
 def main(what, ranks, *files):
     if what == "timeline":
         got, _ = read_timeline(files[0], int(ranks), whole=False)
         print(f"{files[0]}: {sum(map(len, got.values()))} operations on {len(got)} tensors")
         return
-    {"all": check_all, "late": check_late, "calls": check_calls, "names": check_names}[what](int(ranks), *files)
+    {"all": check_all, "late": check_late, "calls": check_calls}[what](int(ranks), *files)
 
 
 main(*sys.argv[1:])

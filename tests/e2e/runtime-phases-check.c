@@ -8,7 +8,6 @@
  *   calls     PATH.1 and PATH.2 by rt_timeline_start and rt_timeline_stop
  *   killed    rank 0 kills itself when its timeline PATH holds something
  *   full      no file of rank 0 may grow further: what is written of PATH so far stays
- *   names     names that JSON can't hold as they are
  */
 #include <errno.h>
 #include <signal.h>
@@ -152,23 +151,13 @@ static void full(const char *path)
           (unsigned long long)length_of(path));
 }
 
-static void names(const char *path)
-{
-    (void)path;
-    reduce("a \"quoted\" \\ name\n", RT_SUM, NULL);
-    reduce("gr\xc3\xb6\xc3\x9f"
-           "e \xe2\x82\xac",
-           RT_SUM, NULL);
-    reduce("no \xff\xc0\x80 utf-8 \xed\xa0\x80", RT_SUM, NULL);
-}
-
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*run)(const char *path);
-    } cases[] = {{"all", all_kinds}, {"late", late}, {"calls", calls},
-                 {"killed", killed}, {"full", full}, {"names", names}};
+    } cases[] = {
+        {"all", all_kinds}, {"late", late}, {"calls", calls}, {"killed", killed}, {"full", full}};
     if (rt_init() < 0) {
         fprintf(stderr, "rt_init: %s\n", rt_error());
         return 2;

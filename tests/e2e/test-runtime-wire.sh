@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Compression in the runtime: allreduce, groups and reducescatter of float32 and float64 as float16
-# and bfloat16, by NCCL, MPI and both, against exact results; Adasum of sums and averages.
+# and bfloat16, by NCCL, MPI and both, against exact results; Adasum of sums and averages; a
+# network learns with compression as without.
 #   test-runtime-wire.sh MPI TRAIN_FOLDER RUNTIME_WIRE_CHECK
 set -eu
 mpi=$1 train=$2 check=$3
@@ -12,6 +13,8 @@ trap 'rm -rf "$work"' EXIT
 
 # RANKS HOSTS SETTINGS
 while read -r ranks hosts settings; do
+    # MPICH's ranks wait without giving up the processor: of many more than processors each waits long
+    [ "$mpi" != mpich ] || [ "$ranks" -le 3 ] || continue
     echo "$ranks ranks on $hosts hosts, ${settings:-default settings}"
     (
         # shellcheck disable=SC2086,SC2163
@@ -21,8 +24,7 @@ while read -r ranks hosts settings; do
 done <<END
 1 1
 2 1 RT_FUSION_THRESHOLD=0
-2 2 RT_FUSION_THRESHOLD=3000
-3 2,1
+3 2,1 RT_FUSION_THRESHOLD=3000
 4 2
 4 2 RT_ALLREDUCE=halving-doubling
 2 1 RT_COMPRESSION=fp16 RUNTIME_CHECK_DEFAULT=1
@@ -35,3 +37,17 @@ if [ "$status" -eq 0 ] || ! grep -q "RT_COMPRESSION is 'half', expected none, fp
     cat "$work/out"
     exit 1
 fi
+
+suffix=
+[ "$mpi" = openmpi ] || suffix=-$mpi
+for compression in none fp16 bf16; do
+    RT_COMPRESSION=$compression on_hosts "$mpi" 2 1 "$train" "$train/mlp$suffix" --seed 5 >"$work/out"
+    loss=$(sed -n 's/^step 19 loss //p' "$work/out")
+    echo "loss with compression $compression: $loss"
+    reference=${reference:-$loss}
+    if ! grep -q "^parameters identical on 2 ranks" "$work/out" ||
+        ! awk -v a="$loss" -v b="$reference" 'BEGIN { exit !(a > 0 && a - b < 0.01 && b - a < 0.01) }'; then
+        cat "$work/out"
+        exit 1
+    fi
+done
