@@ -44,7 +44,7 @@ int rt_plan_parse(const char *text, struct rt_plan *ret);
 void rt_plan_text(struct rt_plan plan, char text[RT_PLAN_TEXT_MAX]);
 #define RT_PLAN_NAMES                                                                              \
     "auto, hierarchical, two-level-ring, ring, recursive-doubling, halving-doubling, tree, "       \
-    "double-tree, or hierarchical:NAME with one of the last five"
+    "double-tree, flat, or hierarchical:NAME with one of the last six"
 
 #define RT_CHOICE_STEPS_MAX 40
 

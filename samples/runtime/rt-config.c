@@ -117,11 +117,10 @@ int rt_config_read(struct rt_config *ret, char *message, size_t message_bytes)
     }
     if (config.deterministic && config.is_planned &&
         (config.plan.kind != RT_PLAN_FLAT || !rt_algorithm_at(config.plan.algorithm)->same_bits)) {
-        snprintf(
-            message, message_bytes,
-            "RT_DETERMINISTIC=1 goes with RT_ALLREDUCE=recursive-doubling, halving-doubling or "
-            "tree, not '%s': its bits depend on what is fused",
-            getenv("RT_ALLREDUCE"));
+        snprintf(message, message_bytes,
+                 "RT_DETERMINISTIC=1 goes with RT_ALLREDUCE=recursive-doubling, halving-doubling, "
+                 "tree or flat, not '%s': its bits depend on what is fused",
+                 getenv("RT_ALLREDUCE"));
         return -EINVAL;
     }
     *ret = config;

@@ -29,15 +29,22 @@ expect() { # WHAT SAME|OTHER A B
     exit 1
 }
 
-first=$(bits 4 2 RT_DETERMINISTIC=1)
+# MPICH's ranks wait without giving up the processor: of many more than processors each waits long
+[ "$mpi" = mpich ] && ranks=2 || ranks=4
+first=$(bits $ranks 2 RT_DETERMINISTIC=1)
 while read -r hosts settings; do
     # shellcheck disable=SC2086
-    expect "$hosts $settings" same "$first" "$(bits 4 "$hosts" RT_DETERMINISTIC=1 $settings)"
+    expect "$hosts $settings" same "$first" "$(bits $ranks "$hosts" RT_DETERMINISTIC=1 $settings)"
 done <<EOF
 1 RT_FUSION_THRESHOLD=0
-1,3 RT_FUSION_THRESHOLD=3000 RT_CYCLE_TIME=0.2
-4 RT_CYCLE_TIME=4
+1,$((ranks - 1)) RT_FUSION_THRESHOLD=3000 RT_CYCLE_TIME=0.2
+$ranks RT_CYCLE_TIME=4
 EOF
+if [ "$mpi" = mpich ]; then
+    on_hosts "$mpi" 2 1 "$train" "$tune" --table "$work/table" --to 64 --rounds 1 </dev/null
+    bits 2 1 RT_TABLE="$work/table" >/dev/null
+    exit 0
+fi
 
 # what the numbers show where there is something to show
 tree=$(bits 3 3 RT_ALLREDUCE=tree RT_FUSION_THRESHOLD=0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every algorithm of rt_coll over MPI messages, against serial sums; to be run by mpirun, with a
- * seed, the same for all ranks: which combinations of types are tried.
+ * rt-coll-mpi SEED [pairs|all] - every algorithm of rt_coll over MPI messages, against serial sums;
+ * to be run by mpirun. With "pairs" those of coll-cases too, all pairs of what they vary (SEED says
+ * which rows), on 1 rank to all; with "all" their full product, which takes hours.
  */
 #include <mpi.h>
 #include <stdbool.h>
@@ -9,9 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "covering.h"
+#include "coll-cases.h"
 #include "rt-reference.h"
 #include "rt-transport-mpi.h"
+
+enum { TAG_FIXED = 7, TAG_CASES, BLOCK_BYTES = 64 << 10 };
+
+static MPI_Comm comm;
 
 /* The last is longer than one message. */
 static const uint64_t counts[] = {0, 1, 5, 4099, 200003, 4300001};
@@ -72,27 +77,27 @@ static const char *const names[] = {"auto", "ring",       "recursive-doubling", 
                                     "tree", "double-tree"};
 #define NAMES (sizeof names / sizeof *names)
 
-static int check_types(struct rt_transport *t, uint64_t seed)
+/* The first `size` ranks; the others are through. Short blocks: many of them in short buffers. */
+static int run(int size, unsigned transport, rank_fn *fn, struct subject *subject)
 {
-    enum { TYPE, OP, NAME, COUNT, PLACE, PARAMETERS };
-    static const uint64_t lengths[] = {0, 1, 2, 3, 13, 251, 4099};
-    const unsigned levels[PARAMETERS] = {RT_TYPE_COUNT, RT_OP_COUNT, NAMES,
-                                         sizeof lengths / sizeof *lengths, 2};
-    struct covering c;
-    int failed = covering_make(&c, levels, PARAMETERS, seed);
-    for (unsigned i = 0; i < c.count && !failed; i++)
-        failed = check_allreduce(t, names[c.rows[i][NAME]], lengths[c.rows[i][COUNT]],
-                                 c.rows[i][TYPE], c.rows[i][OP], c.rows[i][PLACE]);
-    covering_free(&c);
-    return failed;
+    int ranks[8], rank, world, result;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &world);
+    for (int r = 0; r < size; r++)
+        ranks[r] = r;
+    if (size > world || rank >= size)
+        return 0;
+    struct rt_transport *t = rt_transport_mpi_new(&comm, TAG_CASES, ranks, size);
+    if (!t)
+        return NO_MEMORY;
+    t->block_bytes = BLOCK_BYTES;
+    result = fn(t, subject);
+    rt_transport_mpi_free(t);
+    return result;
 }
 
-int main(int argc, char **argv)
+static int check_fixed(struct rt_transport *t)
 {
-    MPI_Comm comm;
-    MPI_Init(&argc, &argv);
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    struct rt_transport *t = rt_transport_mpi_new(&comm, 7, NULL, 0);
     int failed = t ? 0 : 1;
     for (unsigned c = 0; c < COUNTS && !failed; c++) {
         for (unsigned n = 0; n < NAMES; n++)
@@ -100,13 +105,29 @@ int main(int argc, char **argv)
                                       (enum rt_op)((n + c) % RT_OP_COUNT), (n + c) % 3 == 0);
         failed += check_halves(t, counts[c]);
     }
-    if (!failed)
-        failed = check_types(t, argc > 1 ? strtoull(argv[1], NULL, 10) : 1);
+    return failed;
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    struct rt_transport *t = rt_transport_mpi_new(&comm, TAG_FIXED, NULL, 0);
+    const struct coll_runner cases = {.seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1,
+                                      .all = argc > 2 && strcmp(argv[2], "all") == 0,
+                                      .transports = 1,
+                                      .block_bytes = BLOCK_BYTES,
+                                      .run = run};
+    int failed = check_fixed(t);
+    if (!failed && argc > 2)
+        failed = coll_cases_run(&cases);
     int rank = t ? t->rank : 0, size = t ? t->size : 0;
+    if (failed)
+        MPI_Abort(MPI_COMM_WORLD, 1); /* the others may wait for this one */
     rt_transport_mpi_free(t);
     MPI_Comm_free(&comm);
     MPI_Finalize();
-    if (rank == 0 && !failed)
+    if (rank == 0)
         printf("%d ranks: right\n", size);
-    return failed != 0;
+    return 0;
 }

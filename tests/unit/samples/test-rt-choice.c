@@ -79,6 +79,7 @@ static void plan_text_is_what_was_parsed(void **state)
         rt_plan_text(plan, text);
         assert_int_equal(rt_plan_parse(text, &again), 0);
         assert_memory_equal(&plan, &again, sizeof plan);
+        assert_non_null(strstr(RT_PLAN_NAMES, rt_algorithm_at(plan.algorithm)->name));
     }
     assert_true(n >= 11);
     assert_int_equal(rt_plan_parse("hierarchical", &plan), 0);
