@@ -99,6 +99,9 @@ def run(work, fault, *args, hangs_after=None, **how):
     finally:
         if r.process.poll() is None:
             os.killpg(r.process.pid, signal.SIGKILL)
+        # at once: what killed ranks left in memory is taken up, and gone
+        r.merged = subprocess.run([BUILD / "analyzer/ringscope", "merge", r.captures],
+                                  capture_output=True, text=True)
     RUNS.append(r)
     return r
 
@@ -289,10 +292,8 @@ def words_of(fault):
 
 
 def check_silence(r, seen):
-    merged = subprocess.run([BUILD / "analyzer/ringscope", "merge", r.captures],
-                            capture_output=True, text=True)
-    if merged.returncode:
-        print(merged.stderr)
+    if r.merged.returncode:
+        print(r.merged.stderr)
         check(False, "the captures don't merge", r)
     told = TELLTALE + list(words_of(r.fault))
     for path in sorted(r.captures.iterdir()):
