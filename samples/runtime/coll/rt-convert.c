@@ -7,12 +7,9 @@
 #include "rt-convert.h"
 
 #include <string.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#include <immintrin.h>
-#endif
 
 #include "rt-small-float.h"
+#include "rt-vector.h"
 
 #define AT_ONCE 512
 
@@ -88,9 +85,7 @@ QUICK(float_to_bf16, uint16_t, float, rt_small_of_float(x[i] * factor, rt_bfloat
 QUICK(bf16_to_float, float, uint16_t, rt_small_to_float(x[i], rt_bfloat16) * factor)
 
 #if defined(__x86_64__)
-#define F16C __attribute__((target("avx,f16c")))
-
-F16C static void f16c_of_float(void *out, const void *in, uint64_t count, float factor)
+RT_F16C static void f16c_of_float(void *out, const void *in, uint64_t count, float factor)
 {
     uint16_t *z = out;
     const float *x = in;
@@ -103,7 +98,7 @@ F16C static void f16c_of_float(void *out, const void *in, uint64_t count, float 
     float_to_f16(z + i, x + i, count - i, factor);
 }
 
-F16C static void f16c_to_float(void *out, const void *in, uint64_t count, float factor)
+RT_F16C static void f16c_to_float(void *out, const void *in, uint64_t count, float factor)
 {
     float *z = out;
     const uint16_t *x = in;
@@ -116,24 +111,37 @@ F16C static void f16c_to_float(void *out, const void *in, uint64_t count, float 
     f16_to_float(z + i, x + i, count - i, factor);
 }
 
-/* Asking costs microseconds on a virtual machine: once. */
-static bool has_f16c(void)
+static void eight_of_float(void *out, const void *in, uint64_t count, float factor)
 {
-    static int known; /* atomic: 1 yes, -1 no, 0 nobody has looked yet */
-    int now = __atomic_load_n(&known, __ATOMIC_RELAXED);
-    if (now == 0) {
-        unsigned a, b, c, d;
-        bool has =
-            __builtin_cpu_supports("avx") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
-        now = has ? 1 : -1;
-        __atomic_store_n(&known, now, __ATOMIC_RELAXED);
+    uint16_t *z = out;
+    const float *x = in;
+    const __m128 scale = _mm_set1_ps(factor);
+    uint64_t i = 0;
+    for (; count - i >= 8; i += 8)
+        rt_store_bfloat16(z + i, (struct rt_eight){_mm_mul_ps(_mm_loadu_ps(x + i), scale),
+                                                   _mm_mul_ps(_mm_loadu_ps(x + i + 4), scale)});
+    float_to_bf16(z + i, x + i, count - i, factor);
+}
+
+static void eight_to_float(void *out, const void *in, uint64_t count, float factor)
+{
+    float *z = out;
+    const uint16_t *x = in;
+    const __m128 scale = _mm_set1_ps(factor);
+    uint64_t i = 0;
+    for (; count - i >= 8; i += 8) {
+        const struct rt_eight p = rt_load_bfloat16(x + i);
+        _mm_storeu_ps(z + i, _mm_mul_ps(p.low, scale));
+        _mm_storeu_ps(z + i + 4, _mm_mul_ps(p.high, scale));
     }
-    return now > 0;
+    bf16_to_float(z + i, x + i, count - i, factor);
 }
 #else
-#define f16c_of_float float_to_f16
-#define f16c_to_float f16_to_float
-static bool has_f16c(void)
+#define f16c_of_float  float_to_f16
+#define f16c_to_float  f16_to_float
+#define eight_of_float float_to_bf16
+#define eight_to_float bf16_to_float
+static bool rt_has_f16c(void)
 {
     return false;
 }
@@ -155,12 +163,12 @@ static quick_fn *quick(enum rt_type out, enum rt_type in, double factor, double 
     if ((double)narrow != factor || (double)(float)divisor != divisor)
         return NULL;
     if (in == RT_FLOAT32 && out == RT_FLOAT16 && is_power_of_two(narrow) && !divides)
-        return has_f16c() ? f16c_of_float : float_to_f16;
+        return rt_has_f16c() ? f16c_of_float : float_to_f16;
     if (in == RT_FLOAT32 && out == RT_BFLOAT16 && narrow == 1 && !divides)
-        return float_to_bf16;
+        return eight_of_float;
     if (in == RT_FLOAT16 && out == RT_FLOAT32 && (is_power_of_two(narrow) || !divides))
-        return has_f16c() ? f16c_to_float : f16_to_float;
-    return in == RT_BFLOAT16 && out == RT_FLOAT32 && (narrow == 1 || !divides) ? bf16_to_float
+        return rt_has_f16c() ? f16c_to_float : f16_to_float;
+    return in == RT_BFLOAT16 && out == RT_FLOAT32 && (narrow == 1 || !divides) ? eight_to_float
                                                                                : NULL;
 }
 

@@ -8,17 +8,14 @@
  * one of them is.
  *
  * What compilers make of the small floats for any processor of x86-64 costs some thirty times the
- * sum of floats; float16, which training is full of, is converted by the processor where it can.
+ * sum of floats; float16 and bfloat16, which training is full of, are done eight at once.
  */
 #include <stdbool.h>
 #include <string.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#include <immintrin.h>
-#endif
 
 #include "rt-coll.h"
 #include "rt-small-float.h"
+#include "rt-vector.h"
 
 #if defined(__clang__)
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
@@ -160,14 +157,12 @@ SMALL(bf16, uint16_t, int16_t, rt_bfloat16)
 SMALL(e4m3, uint8_t, int8_t, rt_float8_e4m3)
 SMALL(e5m2, uint8_t, int8_t, rt_float8_e5m2)
 
-/* ---- float16 where the processor converts it ---- */
+/* ---- 16-bit floats where the processor does eight at once ---- */
 
 #if defined(__x86_64__)
-#define F16C __attribute__((target("avx,f16c")))
-
 /* Defines f16c_<name>: as reduce_<name>_f16, which does what is left of eight. */
 #define F16C_KERNEL(name, operation)                                                               \
-    F16C static void f16c_##name(void *out, const void *a, const void *b, uint64_t count)          \
+    RT_F16C static void f16c_##name(void *out, const void *a, const void *b, uint64_t count)       \
     {                                                                                              \
         uint16_t *z = out;                                                                         \
         const uint16_t *x = a, *y = b;                                                             \
@@ -183,25 +178,32 @@ SMALL(e5m2, uint8_t, int8_t, rt_float8_e5m2)
 F16C_KERNEL(sum, _mm256_add_ps)
 F16C_KERNEL(prod, _mm256_mul_ps)
 
-static bool has_f16c(void)
-{
-    static int known; /* atomic: 1 yes, -1 no, 0 nobody has looked yet */
-    int now = __atomic_load_n(&known, __ATOMIC_RELAXED);
-    if (now == 0) {
-        unsigned a, b, c, d;
-        bool has =
-            __builtin_cpu_supports("avx") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
-        now = has ? 1 : -1;
-        __atomic_store_n(&known, now, __ATOMIC_RELAXED);
+/* Defines eight_<name>: as reduce_<name>_bf16. */
+#define BFLOAT16_KERNEL(name, operation)                                                           \
+    static void eight_##name(void *out, const void *a, const void *b, uint64_t count)              \
+    {                                                                                              \
+        uint16_t *z = out;                                                                         \
+        const uint16_t *x = a, *y = b;                                                             \
+        uint64_t i = 0;                                                                            \
+        for (; count - i >= 8; i += 8) {                                                           \
+            const struct rt_eight p = rt_load_bfloat16(x + i), q = rt_load_bfloat16(y + i);        \
+            rt_store_bfloat16(                                                                     \
+                z + i, (struct rt_eight){operation(p.low, q.low), operation(p.high, q.high)});     \
+        }                                                                                          \
+        reduce_##name##_bf16(z + i, x + i, y + i, count - i);                                      \
     }
-    return now > 0;
-}
+BFLOAT16_KERNEL(sum, _mm_add_ps)
+BFLOAT16_KERNEL(prod, _mm_mul_ps)
 
 /* NULL: none. */
 static reduce_fn *quicker(enum rt_type type, enum rt_op op)
 {
     bool adds = op == RT_SUM || op == RT_AVG;
-    if (type != RT_FLOAT16 || !(adds || op == RT_PROD) || !has_f16c())
+    if (!adds && op != RT_PROD)
+        return NULL;
+    if (type == RT_BFLOAT16)
+        return adds ? eight_sum : eight_prod;
+    if (type != RT_FLOAT16 || !rt_has_f16c())
         return NULL;
     return adds ? f16c_sum : f16c_prod;
 }
