@@ -14,7 +14,7 @@
 static void average_gradients(struct net *net, int size)
 {
     for (int t = NET_TENSORS - 1; t >= 0; t--) {
-        struct net_tensor *tensor = &net->tensor[t];
+        struct train_tensor *tensor = &net->tensor[t];
         MPI_Allreduce(MPI_IN_PLACE, tensor->gradient, (int)tensor->count, MPI_FLOAT, MPI_SUM,
                       MPI_COMM_WORLD);
         for (uint64_t k = 0; k < tensor->count; k++)

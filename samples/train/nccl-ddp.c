@@ -91,7 +91,7 @@ static void average_gradients(struct net *net)
 {
     nccl("ncclGroupStart", ncclGroupStart());
     for (int t = NET_TENSORS - 1; t >= 0; t--) {
-        struct net_tensor *tensor = &net->tensor[t];
+        struct train_tensor *tensor = &net->tensor[t];
         nccl("ncclAllReduce", ncclAllReduce(tensor->gradient, tensor->gradient, tensor->count,
                                             ncclFloat32, ncclAvg, comm, stream));
     }

@@ -3,7 +3,8 @@
  * net.h - a small network that learns: three dense layers, their gradients, synthetic data.
  *
  * Model: inputs are points around class centres of a fixed geometry; the network tells the class.
- * Each rank draws its own points, the centres are the same. All loops are plain C that gcc
+ * Each rank draws its own points, the centres are the same; or they are items with a number, the
+ * same on every rank, generated or of a data set. All loops are plain C that gcc
  * vectorises: the sizes here need no BLAS, and a program that brings its own threads would blur
  * which rank is slow. Arithmetic is float; the same inputs give the same bits.
  * Memory: all of struct net belongs to it. Threads: one.
@@ -14,34 +15,41 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "idx.h"
+#include "tensor.h"
+
 #define NET_LAYERS  3
 #define NET_CLASSES 10
 #define NET_INPUTS  128
 #define NET_TENSORS (2 * NET_LAYERS) /* weights and bias of each layer */
 
-struct net_tensor {
-    char name[32]; /* "layer1.weight" */
-    uint64_t count;
-    float *value, *gradient;
-};
-
 struct net {
     int width[NET_LAYERS + 1]; /* inputs of layer i; outputs of the last */
-    int batch;
-    struct net_tensor tensor[NET_TENSORS]; /* layer i: 2 i weights (rows: outputs), 2 i + 1 bias */
-    float *activation[NET_LAYERS + 1];     /* batch rows; [0] the inputs */
-    float *error[NET_LAYERS + 1];          /* of the loss by the activation */
+    int batch;                 /* the most rows */
+    int rows;                  /* of the batch at hand */
+    bool adds;                 /* backward adds to the gradients, rather than sets them */
+    bool divides;              /* ... by the rows: means, rather than sums */
+    struct train_tensor
+        tensor[NET_TENSORS];           /* layer i: 2 i weights (rows: outputs), 2 i + 1 bias */
+    float *activation[NET_LAYERS + 1]; /* batch rows; [0] the inputs */
+    float *error[NET_LAYERS + 1];      /* of the loss by the activation */
     float *centres;
     int *label;
-    uint64_t random; /* this rank's data */
+    uint64_t seed, random; /* random: this rank's data */
 };
 
 /* `size` scales the hidden layers: about 2 MiB of parameters at 1. -ENOMEM. */
 int net_init(struct net *net, double size, int batch, uint64_t seed, int rank);
+/* ... with so many inputs; generated data want NET_INPUTS. */
+int net_init_for(struct net *net, int inputs, double size, int batch, uint64_t seed, int rank);
 void net_release(struct net *net);
 
 /* A new batch. */
 void net_load(struct net *net);
+/* As if so many had been loaded. */
+void net_skip(struct net *net, uint64_t batches);
+/* Those items, of `data` or, NULL, generated. */
+void net_load_items(struct net *net, const struct idx_data *data, const uint64_t *item, int rows);
 /* Returns the batch's mean loss. */
 float net_forward(struct net *net);
 /* Gradients of layer `i`; from the last to the first. */
