@@ -113,6 +113,7 @@ void rt_faults_phase_begin(struct rt_faults *f, const char *phase)
     if (is_phase(f, RT_FAULT_PHASE_CHECKPOINT) &&
         (fault = rt_faults_find(f, RT_FAULT_SLOW_CHECKPOINT)))
         rt_faults_delay_sync((int64_t)(fault->ms * 1e6));
+    f->code_played = false;
     f->part_start_ns = own_ns(f);
 }
 
@@ -130,10 +131,23 @@ static double more_of(const struct rt_faults *f)
     return factor - 1;
 }
 
+/* In the first part of the phase: what the phase hands over from part to part is late. */
+static void slow_code(struct rt_faults *f)
+{
+    for (int i = 0; i < f->n && f->phase && !f->code_played; i++) {
+        const struct rt_fault *fault = &f->fault[i];
+        if (fault->kind == RT_FAULT_SLOW_CODE && concerns(f, fault) &&
+            strcmp(f->phase->name, fault->name) == 0)
+            rt_faults_spend(f, (int64_t)(fault->ms * 1e6));
+    }
+    f->code_played = true;
+}
+
 void rt_faults_part(struct rt_faults *f)
 {
     if (is_phase(f, RT_FAULT_PHASE_COMPUTE) && f->n > 0)
         rt_faults_spend(f, (int64_t)(more_of(f) * (double)(own_ns(f) - f->part_start_ns)));
+    slow_code(f);
     f->part_start_ns = own_ns(f);
 }
 
@@ -152,11 +166,7 @@ void rt_faults_phase_end(struct rt_faults *f)
         const struct rt_fault *fault = &f->fault[i];
         if (!concerns(f, fault))
             continue;
-        double ms = once_ms(f, fault);
-        if (fault->kind == RT_FAULT_SLOW_CODE && f->phase &&
-            strcmp(f->phase->name, fault->name) == 0)
-            ms = fault->ms;
-        rt_faults_spend(f, (int64_t)(ms * 1e6));
+        rt_faults_spend(f, (int64_t)(once_ms(f, fault) * 1e6));
     }
     f->step_computed |= is_phase(f, RT_FAULT_PHASE_COMPUTE);
     f->phase = NULL;

@@ -146,7 +146,7 @@ struct rt_faults {
     int64_t step;
     const struct rt_fault_phase *phase;
     int64_t part_start_ns;
-    bool step_computed;
+    bool step_computed, code_played;
 };
 
 /* `text` may be NULL. -EINVAL, and the message says what is wrong where. */

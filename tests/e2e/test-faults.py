@@ -244,7 +244,7 @@ def runtime_faults(work):
 
     flipped = rank()
     r = run(work, f"flip-bit:rank={flipped},step={a_step()}")
-    check(r.status != 0 and "DIFFER" in r.out, "parameters differ at the end", r)
+    check(r.status == 0 and "DIFFER" in r.out, "parameters differ at the end", r)
 
 
 def structure_faults(work):

@@ -106,6 +106,24 @@ static void slow_code_works_in_that_phase_only(void **state)
     rt_faults_end(&f);
 }
 
+static void slow_code_works_in_the_first_part_of_its_phase(void **state)
+{
+    struct rt_faults f;
+    begin(&f, "slow-code:rank=0,phase=backward,ms=10", 0);
+    rt_faults_step(&f, 0);
+    for (int again = 0; again < 2; again++) {
+        int64_t start = clock_of(CLOCK_THREAD_CPUTIME_ID);
+        rt_faults_phase_begin(&f, "backward");
+        rt_faults_part(&f);
+        int64_t first = clock_of(CLOCK_THREAD_CPUTIME_ID) - start;
+        rt_faults_part(&f);
+        rt_faults_phase_end(&f);
+        assert_true(first >= 10000000);
+        assert_true(clock_of(CLOCK_THREAD_CPUTIME_ID) - start - first < 5000000);
+    }
+    rt_faults_end(&f);
+}
+
 static void slow_host_stretches_the_computing_of_that_host(void **state)
 {
     struct rt_faults f;
@@ -380,6 +398,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(slow_rank_works_once_a_step_on_that_rank_only),
         cmocka_unit_test(slow_code_works_in_that_phase_only),
+        cmocka_unit_test(slow_code_works_in_the_first_part_of_its_phase),
         cmocka_unit_test(slow_host_stretches_the_computing_of_that_host),
         cmocka_unit_test(part_stretches_what_was_computed_since_the_last),
         cmocka_unit_test(imbalance_draws_each_step_and_rank_within_the_spread),
