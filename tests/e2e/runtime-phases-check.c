@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * runtime-phases-check CASE [PATH] - one rank of a test of the runtime's phases and its timeline
- * file.
+ * runtime-phases-check CASE [PATH] - one rank of a test of the runtime's phases and timeline file.
  *
- *   all       one operation of every kind after the other
- *   late      of tensor late.R rank R is the last to be ready
- *   calls     PATH.1 and PATH.2 by rt_timeline_start and rt_timeline_stop
- *   killed    rank 0 kills itself when its timeline PATH holds something
- *   full      no file of rank 0 may grow further: what is written of PATH so far stays
+ * all: of tensor late.R rank R is the last to be ready; then one operation of every kind.
+ *
+ * files: PATH.1 and PATH.2 by rt_timeline_start and rt_timeline_stop; then PATH.full, while no file
+ * of rank 0 may grow further: what is written of it so far stays.
+ *
+ * killed: rank 0 kills itself when its timeline PATH holds something.
  */
 #include <errno.h>
 #include <signal.h>
@@ -44,6 +44,23 @@ static void reduce(const char *name, enum rt_op op, const struct rt_options *opt
     done(rt_allreduce_async(name, data, out, LENGTH, RT_FLOAT32, op, 1, 1, options));
 }
 
+/* All others have said "late" before they say "gate", which rank R waits for. */
+static void late(void)
+{
+    for (int r = 0; r < rt_size(); r++) {
+        char name[32];
+        int handle = -1;
+        snprintf(name, sizeof name, "late.%d", r);
+        if (rt_rank() != r)
+            handle = rt_allreduce_async(name, data, out, LENGTH, RT_FLOAT32, RT_SUM, 1, 1, NULL);
+        int gate = rt_allreduce_async("gate", data, data, 1, RT_FLOAT32, RT_MAX, 1, 1, NULL);
+        done(gate);
+        if (rt_rank() == r)
+            handle = rt_allreduce_async(name, data, out, LENGTH, RT_FLOAT32, RT_SUM, 1, 1, NULL);
+        done(handle);
+    }
+}
+
 static void all_kinds(const char *path)
 {
     static const uint64_t shape[] = {2, 3, 4};
@@ -56,6 +73,7 @@ static void all_kinds(const char *path)
     (void)path;
     for (int r = 0; r < rt_size(); r++)
         splits[r] = 1;
+    late();
     reduce("one", RT_SUM, &shaped);
     reduce("compressed", RT_SUM, &compressed);
     reduce("adaptive", RT_ADASUM, NULL);
@@ -69,24 +87,6 @@ static void all_kinds(const char *path)
     done(rt_barrier_async(NULL));
     reduce("one", RT_SUM, &shaped); /* the same process again */
     done(rt_join_async(&last, NULL));
-}
-
-/* All others have said "late" before they say "gate", which rank R waits for. */
-static void late(const char *path)
-{
-    (void)path;
-    for (int r = 0; r < rt_size(); r++) {
-        char name[32];
-        int handle = -1;
-        snprintf(name, sizeof name, "late.%d", r);
-        if (rt_rank() != r)
-            handle = rt_allreduce_async(name, data, out, LENGTH, RT_FLOAT32, RT_SUM, 1, 1, NULL);
-        int gate = rt_allreduce_async("gate", data, data, 1, RT_FLOAT32, RT_MAX, 1, 1, NULL);
-        done(gate);
-        if (rt_rank() == r)
-            handle = rt_allreduce_async(name, data, out, LENGTH, RT_FLOAT32, RT_SUM, 1, 1, NULL);
-        done(handle);
-    }
 }
 
 static void calls(const char *path)
@@ -130,8 +130,11 @@ static void killed(const char *path)
     }
 }
 
-static void full(const char *path)
+static void full(const char *prefix)
 {
+    char path[4096];
+    snprintf(path, sizeof path, "%s.full", prefix);
+    CHECK(rt_timeline_start(path, 0) == 0, "%s", path);
     float begun = 0;
     while (begun == 0) { /* until all know that something stands there */
         begun = rt_rank() == 0 && length_of(path) > 1000;
@@ -151,13 +154,18 @@ static void full(const char *path)
           (unsigned long long)length_of(path));
 }
 
+static void files(const char *path)
+{
+    calls(path);
+    full(path);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*run)(const char *path);
-    } cases[] = {
-        {"all", all_kinds}, {"late", late}, {"calls", calls}, {"killed", killed}, {"full", full}};
+    } cases[] = {{"all", all_kinds}, {"files", files}, {"killed", killed}};
     if (rt_init() < 0) {
         fprintf(stderr, "rt_init: %s\n", rt_error());
         return 2;

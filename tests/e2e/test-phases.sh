@@ -43,14 +43,16 @@ for ranks_hosts in "2 1" "4 2"; do
     check all "$ranks" "$hosts" "$work/all.json" "$work/ranges-$ranks"-*
 done
 
+# several files of one run; one that has no place, from the start, and one that has no room from some
+# time on: each is said once, and the results are right
 (
-    export RT_TIMELINE="$work/late.json"
-    run 4 2 late
-)
-check late 4 "$work/late.json"
-
-run 2 1 calls "$work/calls"
-check calls 2 "$work/calls.1" "$work/calls.2"
+    export RT_TIMELINE=/nonexistent/timeline.json
+    run 2 1 files "$work/files" >"$work/said" 2>&1
+) || failed
+said_once "timeline /nonexistent/timeline.json: .*; it is not written"
+said_once "timeline $work/files.full: File too large; no more of it is written"
+check files 2 "$work/files.1" "$work/files.2"
+check timeline 2 "$work/files.full"
 
 # a rank that dies leaves a file that can be read
 if (
@@ -61,14 +63,3 @@ if (
     exit 1
 fi
 check timeline 2 "$work/killed.json"
-
-# no room for the file from some time on, no place for it: said once, and the results are right
-(
-    export RT_TIMELINE="$work/full.json"
-    run 2 1 full "$work/full.json" >"$work/said" 2>&1
-) || failed
-said_once "timeline $work/full.json: File too large; no more of it is written"
-check timeline 2 "$work/full.json"
-path=/nonexistent/timeline.json
-RT_TIMELINE=$path run 2 1 all >"$work/said" 2>&1 || failed
-said_once "timeline $path: .*; it is not written"
