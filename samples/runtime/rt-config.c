@@ -64,6 +64,14 @@ static int refuse(const char *text, struct rt_config *config)
     return -EINVAL;
 }
 
+static int read_on_death(const char *text, struct rt_config *config)
+{
+    if (strcmp(text, "exit") != 0 && strcmp(text, "error") != 0)
+        return -EINVAL;
+    config->exits_on_death = strcmp(text, "exit") == 0;
+    return 0;
+}
+
 static int read_compression(const char *text, struct rt_config *config)
 {
     static const char *const names[] = {"none", "fp16", "bf16"};
@@ -100,11 +108,13 @@ int rt_config_read(struct rt_config *ret, char *message, size_t message_bytes)
         {"RT_TIMELINE", "a path", read_timeline},
         {"RT_TIMELINE_MARK_CYCLES", "0 or 1", read_mark_cycles},
         {"RT_COMPRESSION", "none, fp16 or bf16", read_compression},
+        {"RT_ON_DEATH", "exit or error", read_on_death},
     };
     struct rt_config config = {
         .fusion_threshold = 128u << 20,
         .cycle_ns = 1000000,
         .hierarchical = true,
+        .exits_on_death = true,
         .compression = RT_COMPRESSION_NONE,
     };
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {

@@ -19,6 +19,7 @@ struct rt_config {
     bool is_planned;   /* every allreduce goes by `plan` */
     struct rt_plan plan;
     bool deterministic;
+    bool exits_on_death;             /* of another rank */
     enum rt_compression compression; /* where an operation says nothing */
     const char *timeline;            /* path; NULL: none */
     bool mark_cycles;

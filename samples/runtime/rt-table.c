@@ -20,6 +20,8 @@ struct rt_table {
     int slot_count;
     bool joining; /* an operation of kind RT_JOIN is not done */
     bool closed;
+    int broken; /* what all waiting ends with, and the text; 0: not */
+    char *broken_text;
 };
 
 struct rt_table *rt_table_new(void)
@@ -45,6 +47,7 @@ void rt_table_free(struct rt_table *t)
     for (int i = 0; i < t->slot_count; i++)
         free(t->slots[i].text);
     free(t->slots);
+    free(t->broken_text);
     pthread_cond_destroy(&t->done);
     pthread_cond_destroy(&t->work);
     pthread_mutex_destroy(&t->lock);
@@ -79,6 +82,8 @@ static int take_slot(struct rt_table *t)
 
 static int add(struct rt_table *t, struct rt_operation *operation)
 {
+    if (t->broken)
+        return t->broken;
     if (t->closed)
         return -ESHUTDOWN;
     if (find(t, operation->tensor.name))
@@ -114,7 +119,7 @@ static bool is_taken(const struct rt_table *t, int handle)
 int rt_table_poll(struct rt_table *t, int handle)
 {
     pthread_mutex_lock(&t->lock);
-    int state = is_taken(t, handle) ? t->slots[handle].state == SLOT_DONE : -EINVAL;
+    int state = is_taken(t, handle) ? t->slots[handle].state == SLOT_DONE || t->broken : -EINVAL;
     pthread_mutex_unlock(&t->lock);
     return state;
 }
@@ -124,11 +129,16 @@ int rt_table_wait(struct rt_table *t, int handle, char **ret_text)
     int result = -EINVAL;
     pthread_mutex_lock(&t->lock);
     if (is_taken(t, handle)) {
-        while (t->slots[handle].state == SLOT_PENDING)
+        while (t->slots[handle].state == SLOT_PENDING && !t->broken)
             pthread_cond_wait(&t->done, &t->lock);
-        result = t->slots[handle].result;
-        *ret_text = t->slots[handle].text;
-        t->slots[handle] = (struct slot){0};
+        if (t->slots[handle].state == SLOT_PENDING) {
+            result = t->broken; /* the slot is its operation's */
+            *ret_text = t->broken_text ? strdup(t->broken_text) : NULL;
+        } else {
+            result = t->slots[handle].result;
+            *ret_text = t->slots[handle].text;
+            t->slots[handle] = (struct slot){0};
+        }
     }
     pthread_mutex_unlock(&t->lock);
     return result;
@@ -198,4 +208,23 @@ void rt_table_close(struct rt_table *t, int result, const char *text)
         finish(t, t->first, result, text);
     pthread_cond_broadcast(&t->done);
     pthread_mutex_unlock(&t->lock);
+}
+
+void rt_table_break(struct rt_table *t, int result, const char *text)
+{
+    pthread_mutex_lock(&t->lock);
+    if (!t->broken) {
+        t->broken = result;
+        t->broken_text = strdup(text);
+    }
+    pthread_cond_broadcast(&t->done);
+    pthread_mutex_unlock(&t->lock);
+}
+
+char *rt_table_dup_broken_text(struct rt_table *t)
+{
+    pthread_mutex_lock(&t->lock);
+    char *text = t->broken_text ? strdup(t->broken_text) : NULL;
+    pthread_mutex_unlock(&t->lock);
+    return text;
 }

@@ -42,5 +42,9 @@ void rt_table_finish(struct rt_table *t, struct rt_operation *operation, int res
                      const char *text);
 /* Finishes all with `result`, and refuses new ones. */
 void rt_table_close(struct rt_table *t, int result, const char *text);
+/* From any thread: who waits now or later gets `result`, while the operations stay the background
+ * thread's, which may be in the midst of one. The first call counts. */
+void rt_table_break(struct rt_table *t, int result, const char *text);
+char *rt_table_dup_broken_text(struct rt_table *t); /* NULL: it isn't broken */
 
 #endif

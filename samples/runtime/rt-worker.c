@@ -7,13 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "rt-coordinator.h"
 #include "rt-execute.h"
+#include "rt-lifeline.h"
 #include "rt-nvtx.h"
 
 #define COORDINATOR 0
 #define FIRST_TAG   1
+#define NEWS_MS     1000 /* of a death travel longer than the end of what the dead took part in */
 
 struct rt_worker {
     struct rt_config config;
@@ -21,6 +24,7 @@ struct rt_worker {
     struct rt_fabric *fabric;
     char (*hosts)[RT_HOST_MAX]; /* by rank */
     struct rt_groups groups;
+    struct rt_lifeline *lifeline;
     struct rt_executor executor;
     struct rt_coordinator *coordinator; /* on rank 0 */
     bool ended;
@@ -267,6 +271,25 @@ static int run_cycles(struct rt_worker *w)
     return error;
 }
 
+/* ---- a rank's death ---- */
+
+#define GRACE_S 1 /* for the program, to end by itself */
+
+/* In the lifeline's thread; the background thread may be in a call that never returns. */
+static void rank_died(void *data, const char *text)
+{
+    struct rt_worker *w = data;
+    const struct timespec grace = {.tv_sec = GRACE_S};
+    fprintf(stderr, "rt: rank %d: %s\n", w->fabric->rank, text);
+    rt_table_break(w->table, -ECONNRESET, text);
+    if (!w->config.exits_on_death)
+        return;
+    nanosleep(&grace, NULL);
+    fprintf(stderr, "rt: rank %d: ends, as it has not done so in %d s by itself (RT_ON_DEATH)\n",
+            w->fabric->rank, GRACE_S);
+    _exit(1);
+}
+
 /* ---- the thread ---- */
 
 static int connect_ranks(struct rt_worker *w)
@@ -281,6 +304,10 @@ static int connect_ranks(struct rt_worker *w)
                  strerror(-error));
         return error;
     }
+    w->lifeline = rt_lifeline_new(w->fabric, (const char(*)[RT_HOST_MAX])w->hosts, rank_died, w,
+                                  &error, w->message, sizeof w->message);
+    if (!w->lifeline)
+        return error;
     const int size = w->fabric->size;
     int *all = malloc((size_t)size * sizeof *all);
     for (int r = 0; r < size && all; r++)
@@ -317,6 +344,14 @@ static void tell_started(struct rt_worker *w, int error)
     pthread_mutex_unlock(&w->lock);
 }
 
+static void close_table(struct rt_worker *w, int error)
+{
+    char text[1200];
+    snprintf(text, sizeof text, "the runtime has failed: %s (%s)", strerror(-error),
+             rt_inside_error());
+    rt_table_close(w->table, error, error ? text : NULL);
+}
+
 /* After a failure ranks are no longer in step: the fabric is left as it is, its end could wait for
  * ever. */
 static void *background(void *data)
@@ -328,17 +363,16 @@ static void *background(void *data)
     if (error)
         return NULL;
     error = run_cycles(w);
-    char text[1200];
-    snprintf(text, sizeof text, "the runtime has failed: %s (%s)", strerror(-error),
-             rt_inside_error());
-    rt_table_close(w->table, error, error ? text : NULL);
+    if (!error || !rt_lifeline_wait(w->lifeline, NEWS_MS))
+        close_table(w, error);
     rt_executor_release(&w->executor);
     rt_coordinator_free(w->coordinator);
     if (!error) {
+        rt_lifeline_free(w->lifeline);
         rt_groups_release(&w->groups);
         w->fabric->ops->free(w->fabric);
+        free(w->hosts);
     }
-    free(w->hosts);
     return NULL;
 }
 

@@ -50,9 +50,19 @@
  * Threads: rt_init and rt_shutdown from one thread, the rest from any. MPI is used by the runtime's
  * own thread alone, which initialises it, unless the program did so with MPI_THREAD_MULTIPLE.
  *
+ * Death of a rank (killed, crashed, ended without rt_shutdown): every other rank says on standard
+ * error within milliseconds which it was, with host and process; what is not done fails with
+ * -ECONNRESET and that text, and so does all that follows. Buffers handed over may still be written
+ * to until the process ends. One that hasn't ended by itself a second later (its threads may wait in
+ * MPI for the dead) is ended with status 1, unless RT_ON_DEATH=error. Launchers act too: Open MPI's
+ * and MPICH's end all ranks when one is killed or fails, often before they could say a word; the
+ * launcher's own message names the rank, or its process, then. MPICH's mpiexec has been seen to end
+ * with status 0 nevertheless (4.0.2).
+ *
  * Errors: 0 (or a handle >= 0), else a negative errno, and rt_error() says what was wrong:
  * -EINVAL ranks disagree about a tensor or a setting is wrong, -EEXIST the name is in use, -EBUSY
- * this rank has joined, -ESHUTDOWN not running, or a rank left, -EIO the transport failed.
+ * this rank has joined, -ESHUTDOWN not running, or a rank left, -ECONNRESET a rank is gone, -EIO the
+ * transport failed.
  *
  * Environment: RT_FUSION_THRESHOLD, bytes that go as one (128 MiB; 0: no fusion) · RT_CYCLE_TIME,
  * ms between two looks for ready tensors (1) · RT_ALLREDUCE, how all allreduces go: ring,
@@ -63,7 +73,8 @@
  * whatever was ready when, fused with what, and laid on which hosts: allreduces go by
  * recursive-doubling and halving-doubling over all ranks (0) · RT_COMPRESSION, none, fp16 or
  * bf16 where an operation says nothing (none) · RT_TIMELINE, the file that rank 0 writes (none) ·
- * RT_TIMELINE_MARK_CYCLES, 1: with a mark where a cycle starts (0) · RT_HOST.
+ * RT_TIMELINE_MARK_CYCLES, 1: with a mark where a cycle starts (0) · RT_ON_DEATH,
+ * exit or error (exit) · RT_HOST.
  */
 #ifndef RT_H
 #define RT_H

@@ -101,6 +101,10 @@ static int add_to_table(struct rt_operation *o)
     rt_phase_done(&o->phases);
     fail(handle, handle == -EEXIST ? "tensor %s: not done since it was handed over" : "tensor %s",
          o->tensor.name);
+    char *broken = rt_table_dup_broken_text(self.table);
+    if (broken)
+        fail(handle, "tensor %s: %s", o->tensor.name, broken);
+    free(broken);
     if (handle == -ESHUTDOWN)
         fail(handle, "tensor %s: the runtime has ended", o->tensor.name);
     if (handle == -EBUSY)
@@ -127,8 +131,8 @@ int rt_shutdown(void)
         return fail(-ESHUTDOWN, "rt_shutdown: not running");
     int handle = hand_over(rt_operation_new(RT_SHUTDOWN, RESERVED "shutdown"), NULL);
     int error = handle < 0 ? handle : rt_wait(handle);
-    if (handle == -ENOMEM)
-        return error; /* the others don't know: still running */
+    if (error == -ENOMEM || error == -ECONNRESET)
+        return error; /* the others don't know, or one is gone: the thread doesn't end */
     rt_worker_join(self.worker);
     rt_timeline_release();
     rt_phases_release();

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rt-lifeline.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define ADDRESS_MAX 16
+#define CONNECT_MS  2000
+#define HELLO_MS    5000
+#define TEXT_MAX    512
+#define FAREWELL    'F'
+#define DEATH       'D'
+
+/* What rank 0 tells all at the start. */
+struct invitation {
+    uint64_t token; /* so that nobody else is taken for a rank */
+    int32_t count;
+    struct sockaddr_storage address[ADDRESS_MAX];
+};
+
+struct hello {
+    uint64_t token;
+    int32_t rank, pid;
+};
+
+/* The other end of a connection. */
+struct peer {
+    int fd; /* -1 none */
+    int pid;
+    bool left; /* said farewell */
+};
+
+struct rt_lifeline {
+    int rank, size;
+    const char (*hosts)[RT_HOST_MAX];
+    struct peer *peers; /* by rank; but for rank 0 only that of rank 0 */
+    struct pollfd *polled;
+    int stop; /* an eventfd; read by nobody, so that it stays readable */
+    rt_death_fn *died;
+    void *data;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t news;
+    bool known; /* a death */
+};
+
+/* ---- forks ---- */
+
+static struct rt_lifeline *current; /* one a process */
+
+static void close_all(struct rt_lifeline *l)
+{
+    for (int r = 0; r < l->size; r++)
+        if (l->peers[r].fd >= 0)
+            close(l->peers[r].fd);
+}
+
+static void in_child(void)
+{
+    if (current)
+        close_all(current);
+    current = NULL;
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, in_child);
+}
+
+/* ---- connections ---- */
+
+static socklen_t length_of(const struct sockaddr_storage *a)
+{
+    return a->ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+}
+
+static void set_port(struct sockaddr_storage *a, uint16_t port)
+{
+    if (a->ss_family == AF_INET)
+        ((struct sockaddr_in *)a)->sin_port = port;
+    else
+        ((struct sockaddr_in6 *)a)->sin6_port = port;
+}
+
+/* On all of this host's addresses, of both families. */
+static int listen_anywhere(int backlog, uint16_t *ret_port)
+{
+    struct sockaddr_in6 any6 = {.sin6_family = AF_INET6};
+    struct sockaddr_in any4 = {.sin_family = AF_INET};
+    const int off = 0;
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && (setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) ||
+                    bind(fd, (struct sockaddr *)&any6, sizeof any6))) {
+        close(fd);
+        fd = -1;
+    }
+    if (fd < 0) { /* a host without IPv6 */
+        fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (fd < 0 || bind(fd, (struct sockaddr *)&any4, sizeof any4))
+            return -errno;
+    }
+    struct sockaddr_storage bound;
+    socklen_t n = sizeof bound;
+    if (listen(fd, backlog) || getsockname(fd, (struct sockaddr *)&bound, &n))
+        return -errno;
+    *ret_port = bound.ss_family == AF_INET ? ((struct sockaddr_in *)&bound)->sin_port
+                                           : ((struct sockaddr_in6 *)&bound)->sin6_port;
+    return fd;
+}
+
+static bool is_loopback(const struct ifaddrs *a)
+{
+    return a->ifa_flags & IFF_LOOPBACK;
+}
+
+static bool is_usable(const struct ifaddrs *a)
+{
+    if (!a->ifa_addr || !(a->ifa_flags & IFF_UP))
+        return false;
+    if (a->ifa_addr->sa_family == AF_INET)
+        return true;
+    /* one of a link needs the interface's number, which is another on another host */
+    return a->ifa_addr->sa_family == AF_INET6 &&
+           !IN6_IS_ADDR_LINKLOCAL(&((struct sockaddr_in6 *)(void *)a->ifa_addr)->sin6_addr);
+}
+
+/* Those of the network first: the loopback's of another host is its own. */
+static void add_addresses(struct invitation *to, const struct ifaddrs *all, bool loopback,
+                          uint16_t port)
+{
+    for (const struct ifaddrs *a = all; a && to->count < ADDRESS_MAX; a = a->ifa_next) {
+        if (!is_usable(a) || is_loopback(a) != loopback)
+            continue;
+        struct sockaddr_storage *s = &to->address[to->count++];
+        memcpy(s, a->ifa_addr,
+               a->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in)
+                                                 : sizeof(struct sockaddr_in6));
+        set_port(s, port);
+    }
+}
+
+/* Returns the listening socket. */
+static int invite(struct invitation *ret, int size)
+{
+    uint16_t port = 0;
+    struct ifaddrs *all = NULL;
+    int fd = listen_anywhere(size, &port);
+    if (fd < 0)
+        return fd;
+    if (getrandom(&ret->token, sizeof ret->token, 0) != sizeof ret->token || getifaddrs(&all)) {
+        close(fd);
+        return -EIO;
+    }
+    add_addresses(ret, all, false, port);
+    add_addresses(ret, all, true, port);
+    freeifaddrs(all);
+    return fd;
+}
+
+static bool is_ready(int fd, short events, int ms)
+{
+    struct pollfd p = {.fd = fd, .events = events};
+    return poll(&p, 1, ms) == 1 && p.revents & events;
+}
+
+static int connect_to(const struct sockaddr_storage *to)
+{
+    int error = 0;
+    socklen_t n = sizeof error;
+    int fd = socket(to->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -1;
+    if (connect(fd, (const struct sockaddr *)to, length_of(to)) == 0)
+        return fd;
+    if (errno == EINPROGRESS && is_ready(fd, POLLOUT, CONNECT_MS) &&
+        getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &n) == 0 && error == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static bool accept_invitation(struct rt_lifeline *l, const struct invitation *from)
+{
+    const struct hello hello = {from->token, l->rank, (int32_t)getpid()};
+    for (int i = 0; i < from->count; i++) {
+        int fd = connect_to(&from->address[i]);
+        if (fd < 0)
+            continue;
+        if (send(fd, &hello, sizeof hello, MSG_NOSIGNAL) == sizeof hello) {
+            l->peers[0].fd = fd;
+            return true;
+        }
+        close(fd);
+    }
+    return false;
+}
+
+/* Of all who connected; others who found the port are sent away. */
+static void receive_hellos(struct rt_lifeline *l, int listener, uint64_t token, int expected)
+{
+    while (expected > 0 && is_ready(listener, POLLIN, HELLO_MS)) {
+        struct hello hello;
+        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+        if (fd < 0)
+            continue;
+        if (is_ready(fd, POLLIN, HELLO_MS) &&
+            recv(fd, &hello, sizeof hello, MSG_WAITALL) == sizeof hello && hello.token == token &&
+            hello.rank > 0 && hello.rank < l->size && l->peers[hello.rank].fd < 0) {
+            fcntl(fd, F_SETFL, O_NONBLOCK);
+            l->peers[hello.rank] = (struct peer){.fd = fd, .pid = hello.pid};
+            expected--;
+        } else {
+            close(fd);
+        }
+    }
+}
+
+/* ---- the thread ---- */
+
+/* To the peers that are still there, but `but`. */
+static void tell(struct rt_lifeline *l, char kind, const char *text, int but)
+{
+    char message[TEXT_MAX + 1] = {kind};
+    snprintf(message + 1, sizeof message - 1, "%s", text);
+    for (int r = 0; r < l->size; r++)
+        if (l->peers[r].fd >= 0 && r != but)
+            send(l->peers[r].fd, message, kind == FAREWELL ? 1 : sizeof message, MSG_NOSIGNAL);
+}
+
+static void report(struct rt_lifeline *l, const char *text, int whose)
+{
+    if (l->rank == 0)
+        tell(l, DEATH, text, whose);
+    pthread_mutex_lock(&l->lock);
+    bool first = !l->known;
+    l->known = true;
+    pthread_mutex_unlock(&l->lock);
+    if (first)
+        l->died(l->data, text);
+    pthread_mutex_lock(&l->lock);
+    pthread_cond_broadcast(&l->news);
+    pthread_mutex_unlock(&l->lock);
+}
+
+static void hang_up(struct rt_lifeline *l, int rank)
+{
+    struct peer *p = &l->peers[rank];
+    char text[TEXT_MAX];
+    close(p->fd);
+    p->fd = -1;
+    if (p->left)
+        return;
+    snprintf(text, sizeof text,
+             "rank %d (%.255s, process %d) is gone: killed, or ended without "
+             "rt_shutdown",
+             rank, l->hosts[rank], p->pid);
+    report(l, text, rank);
+}
+
+static void hear(struct rt_lifeline *l, int rank)
+{
+    char message[TEXT_MAX + 1];
+    ssize_t n = recv(l->peers[rank].fd, message, 1, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        hang_up(l, rank);
+    } else if (message[0] == FAREWELL) {
+        l->peers[rank].left = true;
+    } else if (message[0] == DEATH && is_ready(l->peers[rank].fd, POLLIN, HELLO_MS)) {
+        n = recv(l->peers[rank].fd, message, TEXT_MAX, MSG_DONTWAIT);
+        message[n > 0 ? n : 0] = 0;
+        report(l, message, rank);
+    }
+}
+
+static void *watch(void *data)
+{
+    struct rt_lifeline *l = data;
+    struct pollfd *polled = l->polled;
+    for (;;) {
+        for (int r = 0; r < l->size; r++)
+            polled[r] = (struct pollfd){.fd = l->peers[r].fd, .events = POLLIN};
+        polled[l->size] = (struct pollfd){.fd = l->stop, .events = POLLIN};
+        if (poll(polled, (nfds_t)l->size + 1, -1) < 0)
+            continue;
+        if (polled[l->size].revents)
+            return NULL;
+        for (int r = 0; r < l->size; r++)
+            if (polled[r].fd >= 0 && polled[r].revents)
+                hear(l, r);
+    }
+}
+
+/* ---- from begin to end ---- */
+
+static int gather_pids(struct rt_lifeline *l, struct rt_fabric *f)
+{
+    const int32_t mine = (int32_t)getpid();
+    int32_t *pids = calloc((size_t)l->size, sizeof *pids);
+    int error = pids ? f->ops->allgather(f, &mine, pids, sizeof mine) : -ENOMEM;
+    for (int r = 0; r < l->size && !error; r++)
+        l->peers[r].pid = pids[r];
+    free(pids);
+    return error;
+}
+
+/* All ranks hear of how many there is one. */
+static int count_connected(struct rt_lifeline *l, struct rt_fabric *f, bool mine, int *ret)
+{
+    const uint8_t connected = mine;
+    uint8_t *all = calloc((size_t)l->size, 1);
+    int error = all ? f->ops->allgather(f, &connected, all, 1) : -ENOMEM;
+    *ret = 0;
+    for (int r = 1; r < l->size && !error; r++)
+        *ret += all[r];
+    free(all);
+    return error;
+}
+
+static int connect_all(struct rt_lifeline *l, struct rt_fabric *f)
+{
+    struct invitation mine = {0}, *all = calloc((size_t)l->size, sizeof *all);
+    int connected = 0, listener = l->rank == 0 ? invite(&mine, l->size) : -1;
+    int error = all ? f->ops->allgather(f, &mine, all, sizeof mine) : -ENOMEM;
+    bool done = false;
+    if (!error && l->rank != 0)
+        done = accept_invitation(l, &all[0]);
+    if (!error)
+        error = count_connected(l, f, done, &connected);
+    if (!error && l->rank == 0)
+        receive_hellos(l, listener, mine.token, connected);
+    if (!error && l->rank == 0 && connected < l->size - 1)
+        fprintf(stderr,
+                "rt: %d of %d ranks found no way to rank 0 by TCP: their death will not be "
+                "noticed\n",
+                l->size - 1 - connected, l->size - 1);
+    if (listener >= 0)
+        close(listener);
+    free(all);
+    return error ? error : gather_pids(l, f);
+}
+
+static struct rt_lifeline *allocate(struct rt_fabric *f)
+{
+    struct rt_lifeline *l = calloc(1, sizeof *l);
+    if (!l)
+        return NULL;
+    l->rank = f->rank;
+    l->size = f->size;
+    l->stop = eventfd(0, EFD_CLOEXEC);
+    l->peers = calloc((size_t)f->size, sizeof *l->peers);
+    l->polled = calloc((size_t)f->size + 1, sizeof *l->polled);
+    for (int r = 0; r < f->size && l->peers; r++)
+        l->peers[r].fd = -1;
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&l->news, &attributes);
+    pthread_condattr_destroy(&attributes);
+    return l;
+}
+
+static void release(struct rt_lifeline *l)
+{
+    if (l->peers)
+        close_all(l);
+    if (l->stop >= 0)
+        close(l->stop);
+    pthread_cond_destroy(&l->news);
+    pthread_mutex_destroy(&l->lock);
+    free(l->polled);
+    free(l->peers);
+    free(l);
+}
+
+struct rt_lifeline *rt_lifeline_new(struct rt_fabric *f, const char (*hosts)[RT_HOST_MAX],
+                                    rt_death_fn *died, void *data, int *ret_error, char *message,
+                                    size_t message_bytes)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct rt_lifeline *l = allocate(f);
+    *ret_error = l && l->peers && l->polled && l->stop >= 0 ? 0 : -ENOMEM;
+    if (!*ret_error) {
+        l->hosts = hosts;
+        l->died = died;
+        l->data = data;
+        *ret_error = connect_all(l, f);
+    }
+    if (!*ret_error)
+        *ret_error = -pthread_create(&l->thread, NULL, watch, l);
+    if (*ret_error) {
+        snprintf(message, message_bytes, "can't watch over the ranks: %s", strerror(-*ret_error));
+        if (l)
+            release(l);
+        return NULL;
+    }
+    pthread_once(&once, watch_forks);
+    current = l;
+    return l;
+}
+
+int rt_lifeline_wait(struct rt_lifeline *l, int ms)
+{
+    struct timespec end;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_nsec += (long)(ms % 1000) * 1000000;
+    end.tv_sec += ms / 1000 + end.tv_nsec / 1000000000;
+    end.tv_nsec %= 1000000000;
+    int error = 0;
+    pthread_mutex_lock(&l->lock);
+    while (!l->known && error == 0)
+        error = pthread_cond_timedwait(&l->news, &l->lock, &end);
+    bool known = l->known;
+    pthread_mutex_unlock(&l->lock);
+    return known;
+}
+
+void rt_lifeline_free(struct rt_lifeline *l)
+{
+    if (!l)
+        return;
+    const uint64_t one = 1;
+    current = NULL;
+    if (write(l->stop, &one, sizeof one) == sizeof one)
+        pthread_join(l->thread, NULL);
+    tell(l, FAREWELL, "", -1);
+    release(l);
+}

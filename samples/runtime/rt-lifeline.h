@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rt-lifeline.h - notices that a rank is gone, whatever the fabric is doing.
+ *
+ * Model: every rank keeps a TCP connection to rank 0, on which nothing is said but farewells. Where
+ * one ends without, its process was killed, or ended without rt_shutdown: rank 0 tells the others
+ * who it was. Each has a thread for it that sleeps in poll. A child of a fork closes its copies, or
+ * its parent's death would go unnoticed. A host that is cut off without a word is not noticed: for
+ * that there is the stall inspector.
+ *
+ * Where a rank finds no way to rank 0 the job goes on without a lifeline for it, and says so once.
+ */
+#ifndef RT_LIFELINE_H
+#define RT_LIFELINE_H
+
+#include "rt-fabric.h"
+#include "rt-topology.h"
+
+struct rt_lifeline;
+
+/* Called once, by the lifeline's thread. `text` names the rank: "rank 3 (host1, process 4711) ...".
+ */
+typedef void rt_death_fn(void *data, const char *text);
+
+/* Collective. NULL with *ret_error set and a message. */
+struct rt_lifeline *rt_lifeline_new(struct rt_fabric *f, const char (*hosts)[RT_HOST_MAX],
+                                    rt_death_fn *died, void *data, int *ret_error, char *message,
+                                    size_t message_bytes);
+/* Waits so long for news of a death; whether there was one. */
+int rt_lifeline_wait(struct rt_lifeline *l, int ms);
+/* Farewell: what happens to the others from now on is no death. After all have agreed to end.
+ * NULL-safe. */
+void rt_lifeline_free(struct rt_lifeline *l);
+
+#endif

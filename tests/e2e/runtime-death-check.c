@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One rank dies in the midst of allreduces; each other writes what it was told, and how long after,
+ * into $DEATH_DIR/<rank>, and ends with status 3.
+ *   runtime-death-check VICTIM WAY MICROSECONDS BEHAVIOUR
+ * WAY: kill, segv, exit. BEHAVIOUR of the others: ends, or deaf: goes on as if nothing had
+ * happened.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rt.h"
+
+static const char *way;
+static long delay_us;
+
+static int64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static FILE *open_note(const char *name)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", getenv("DEATH_DIR"), name);
+    FILE *f = fopen(path, "w");
+    if (!f) {
+        perror(path);
+        _exit(9);
+    }
+    return f;
+}
+
+static void *die(void *unused)
+{
+    const struct timespec delay = {delay_us / 1000000, delay_us % 1000000 * 1000};
+    nanosleep(&delay, NULL);
+    FILE *f = open_note("victim");
+    fprintf(f, "%d %" PRId64 "\n", (int)getpid(), now_ns());
+    fclose(f);
+    if (strcmp(way, "kill") == 0)
+        kill(getpid(), SIGKILL);
+    if (strcmp(way, "segv") == 0)
+        kill(getpid(), SIGSEGV);
+    _exit(0);
+    return unused;
+}
+
+static void note_and_end(void)
+{
+    char name[16];
+    const int64_t now = now_ns();
+    snprintf(name, sizeof name, "%d", rt_rank());
+    FILE *f = open_note(name);
+    setvbuf(f, NULL, _IOFBF, BUFSIZ); /* all of it or nothing: the launcher kills */
+    fprintf(f, "%" PRId64 " %s\n", now, rt_error());
+    fclose(f);
+    exit(3);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 5)
+        return 9;
+    way = argv[2];
+    delay_us = atol(argv[3]);
+    const int is_deaf = strcmp(argv[4], "deaf") == 0;
+    static float data[30000];
+    if (rt_init() < 0) {
+        fprintf(stderr, "%s\n", rt_error());
+        return 9;
+    }
+    pthread_t thread;
+    if (rt_rank() == atoi(argv[1]) && pthread_create(&thread, NULL, die, NULL) != 0)
+        return 9;
+    for (int i = 0;; i++) {
+        const uint64_t count = i % 3 == 0 ? 30000 : 100;
+        int handle = rt_allreduce_async("data", data, data, count, RT_FLOAT32, RT_AVG, 1, 1, NULL);
+        int error = handle < 0 ? handle : rt_wait(handle);
+        if (error < 0 && is_deaf)
+            pause();
+        if (error < 0)
+            note_and_end();
+    }
+}
