@@ -3,13 +3,14 @@
  * missing-rank.c - who never came, in a run that was killed, aborted or left by some of its ranks.
  *
  * Rule: others waited for it when they were last seen alive (endings.h), while it waited for nobody
- * itself; or it called MPI_Abort; or it was seen dead before all others, by more than a death and
- * the clocks are uncertain. Ranks that were killed together, each in the same call, are nobody's
- * fault: integrity tells what they were in. A rank that polls may wait for anybody, so it is not
- * named unless it died first; nor is one in a call of its own for which others waited no longer
- * than deaths are uncertain, as ranks that go on do that all the time. Outside of calls it may have
- * crashed, as some launchers end all within milliseconds: it is named with half the confidence.
- * Cost: how long the longest of those that waited for it did.
+ * itself; or it called MPI_Abort; or it exited, and others were killed then; or it alone was
+ * killed, and several others exited then; or it was seen dead before all others, by more than a
+ * death and the clocks are uncertain. Ranks that were killed together, each in the same call, are
+ * nobody's fault: integrity tells what they were in. A rank that polls may wait for anybody, so it
+ * is not named unless it died first; nor is one in a call of its own for which others waited no
+ * longer than deaths are uncertain, as ranks that go on do that all the time. Outside of calls it
+ * may have crashed, as some launchers end all within milliseconds: it is named with half the
+ * confidence. Cost: how long the longest of those that waited for it did.
  */
 #include "analyses.h"
 #include "endings.h"
@@ -21,8 +22,10 @@ typedef struct {
     RsWait *waits;
     gboolean *named; /* by RsRank index */
     guint n_named;
-    guint32 first;   /* seen dead before all others, RS_NONE */
-    gint64 ahead_ns; /* by so much */
+    guint32 first;     /* seen dead before all others, RS_NONE */
+    gint64 ahead_ns;   /* by so much */
+    guint noticed;     /* ranks that exited as one was killed */
+    gint64 noticed_ns; /* the first of them, after that one was last seen alive */
 } Search;
 
 static void init(gpointer state, const RsContext *ctx)
@@ -97,6 +100,35 @@ static void name_all(Search *s, RsEnding ending)
             name_rank(s, i);
 }
 
+/* One that exits has its launcher kill the others. Where several exit they had one reason: the one
+ * rank that was killed, if it wasn't seen alive any more when the first exited. */
+static void name_exited(Search *s)
+{
+    const RsModel *m = s->ctx->model;
+    guint exited = 0, killed = 0;
+    guint32 victim = RS_NONE;
+    gint64 exit_ns = G_MAXINT64;
+    for (guint i = 0; i < m->ranks->len; i++)
+        if (rs_model_rank(m, i)->ending == RS_ENDING_EXITED) {
+            exit_ns = MIN(exit_ns, rs_model_rank(m, i)->last_ns);
+            exited++;
+        }
+    for (guint32 i = 0; i < m->ranks->len; i++) {
+        const RsRank *r = rs_model_rank(m, i);
+        if (r->ending != RS_ENDING_KILLED || r->last_ns >= exit_ns)
+            continue;
+        victim = i;
+        killed++;
+    }
+    if (exited < 2 || killed == 0) {
+        name_all(s, RS_ENDING_EXITED);
+    } else if (killed == 1) {
+        name_rank(s, victim);
+        s->noticed = exited;
+        s->noticed_ns = exit_ns - rs_model_rank(m, victim)->last_ns;
+    }
+}
+
 static gint64 waited_ns(const Search *s, guint32 rank)
 {
     const RsModel *m = s->ctx->model;
@@ -107,8 +139,8 @@ static void find_named(Search *s)
 {
     const RsModel *m = s->ctx->model;
     name_all(s, RS_ENDING_ABORTED);
-    if (s->n_named == 0 && any(m, RS_ENDING_KILLED)) /* by the launcher, as it saw them exit */
-        name_all(s, RS_ENDING_EXITED);
+    if (s->n_named == 0 && any(m, RS_ENDING_KILLED))
+        name_exited(s);
     find_first(s);
     if (s->n_named == 0 && s->first != RS_NONE)
         name_rank(s, s->first);
@@ -267,6 +299,11 @@ static void say_waiting(const Search *s, RsFinding *f, const GArray *waiting)
 
 static void say_order(const Search *s, RsFinding *f)
 {
+    if (s->noticed)
+        rs_finding_say(f,
+                       "%u other ranks exited by themselves, the first %.3f s after it was last "
+                       "seen alive",
+                       s->noticed, (gdouble)s->noticed_ns / 1e9);
     if (!died_first(s))
         return;
     const gint32 rank = rs_model_rank(s->ctx->model, s->first)->rank;
@@ -288,7 +325,7 @@ static gboolean lived_on(const Search *s, const GArray *waiting)
 static gboolean may_be_chance(const Search *s, const GArray *waiting)
 {
     guint32 rank = first_named(s);
-    return !died_first(s) && !lived_on(s, waiting) && rank != RS_NONE &&
+    return !died_first(s) && !lived_on(s, waiting) && !s->noticed && rank != RS_NONE &&
            rs_model_rank(s->ctx->model, rank)->ending == RS_ENDING_KILLED;
 }
 

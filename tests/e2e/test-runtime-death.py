@@ -39,6 +39,13 @@ def command(patient):
             + ["--mca", "oob_tcp_if_include", "lo", "-np", str(RANKS)])
 
 
+def judge(what, good, out, notes):
+    if good:
+        return
+    print(f"WRONG: {what}\n{out}\nnotes: {notes}")
+    sys.exit(1)
+
+
 def run(victim, way, behaviour, patient, hosts):
     """The launcher's status, its output, and the ranks' notes."""
     with tempfile.TemporaryDirectory() as notes:
@@ -47,16 +54,16 @@ def run(victim, way, behaviour, patient, hosts):
         env = dict(os.environ, DEATH_DIR=notes, RT_TABLE="none")
         with subprocess.Popen(line, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True, errors="replace") as p:
-            out, _ = p.communicate()
+            try:
+                out, _ = p.communicate(timeout=30)
+            except subprocess.TimeoutExpired:
+                p.terminate()
+                out, _ = p.communicate()
+                # Open MPI's, told not to end ranks, sometimes waits on when all have ended
+                judge("the job did not end", patient, out, "")
+                print("  the launcher had to be ended")
         read = {n: open(os.path.join(notes, n), encoding="utf-8").read() for n in os.listdir(notes)}
     return p.returncode, out, read
-
-
-def judge(what, good, out, notes):
-    if good:
-        return
-    print(f"WRONG: {what}\n{out}\nnotes: {notes}")
-    sys.exit(1)
 
 
 def host_of(rank, hosts):

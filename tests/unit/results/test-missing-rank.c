@@ -324,9 +324,27 @@ static void rank_with_a_cut_capture_is_not_named(void **state)
     rs_model_free(m);
 }
 
+/* Rank 1 is killed; two others get an error from the library that noticed, and exit. */
+static void killed_rank_that_makes_others_exit_is_named(void **state)
+{
+    Scene s;
+    begin(&s);
+    scene_end(&s, 1, RS_ENDING_KILLED, 1.200 * S);
+    scene_end(&s, 0, RS_ENDING_EXITED, 1.203 * S);
+    scene_end(&s, 2, RS_ENDING_EXITED, 1.204 * S);
+    scene_end(&s, 3, RS_ENDING_KILLED, 1.210 * S); /* by the launcher, then */
+    RsModel *m;
+    g_autoptr(RsResults) r = analyze(&s, &m);
+    const RsFinding *f = assert_names(r, 1);
+    assert_true(says(f, "2 other ranks exited by themselves, the first 0.003 s after"));
+    assert_non_null(strstr(f->remedy, "out of memory"));
+    rs_model_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(killed_rank_that_makes_others_exit_is_named),
         cmocka_unit_test(killed_rank_that_others_wait_for_is_named),
         cmocka_unit_test(chain_of_receives_leads_to_its_end),
         cmocka_unit_test(first_to_die_is_named_whatever_it_was_in),
