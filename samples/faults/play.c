@@ -245,6 +245,9 @@ static int check(const struct rt_faults *f, const struct rt_fault *fault, struct
     if (fault->rank >= f->size)
         return fail(m, -EINVAL, "RT_FAULT: %s: rank=%d: the job has ranks 0 to %d", name,
                     fault->rank, f->size - 1);
+    if (f->host < 0 && (RT_FAULT_BIT(SLOW_HOST) | RT_FAULT_BITS_SOCKETS) & 1u << fault->kind)
+        return fail(m, -EINVAL, "RT_FAULT: %s: this rank is on no logical host: run it by on-hosts",
+                    name);
     if (fault->kind == RT_FAULT_SLOW_CODE && !has_phase(&f->program, fault->name))
         return fail(m, -EINVAL, "RT_FAULT: %s: phase=%s: %s has no such phase", name, fault->name,
                     f->program.name);

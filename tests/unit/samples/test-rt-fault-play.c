@@ -382,8 +382,11 @@ static void begin_refuses_what_would_not_play(void **state)
         {"no-fusion", "no-fusion: little doesn't play it"},
         {"contend:rank=1", "contend: little doesn't play it while it sleeps in place of work"},
         {"slow-rank:rank=x,ms=2", "rank=x"},
+        {"loss:hosts=0-1,percent=1", "loss: this rank is on no logical host: run it by on-hosts"},
+        {"slow-host:host=0,factor=2", "slow-host: this rank is on no logical host"},
     };
     struct rt_faults f;
+    unsetenv("RT_HOST");
     setenv("WORLD_SIZE", "4", 1);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         setenv("RT_FAULT", cases[i].text, 1);
