@@ -20,7 +20,7 @@ struct rt_wire rt_wire_of(const struct rt_tensor *tensor, int ranks)
                         .after = tensor->postscale,
                         .divisor = 1};
     const int power = rt_average_power(type, ranks);
-    if (w.op == RT_AVG && (power > 1 || type != w.own_type)) {
+    if (w.op == RT_AVG && rt_type_is_float(type) && rt_type_bytes(type) <= 2) {
         w.op = RT_SUM;
         w.before /= power;
         w.after *= power;

@@ -4,8 +4,8 @@
  * and what scales do on either side of it.
  *
  * Model: compression makes 16 bits of float32 and float64 (no other type). Between pack and unpack
- * the numbers are of the type `type` and are reduced by `op`, no average where scales had to be
- * parted: what 16 or 8 bits would soon not hold, the sum of all ranks, is divided by a power of two
+ * the numbers are of the type `type` and are reduced by `op`. Averages of floats of 16 or 8 bits are
+ * sums there: what they would soon not hold, the sum of all ranks, is divided by a power of two
  * before, and the rest of the average is made after; each side rounds once, scales and all.
  * Threads: none of its own.
  */

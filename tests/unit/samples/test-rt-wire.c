@@ -126,6 +126,27 @@ static void wire_of_an_average_to_float16_divides_before(void **state)
     assert_true(w.before == 3 && w.after == 5.0 / 512 && w.divisor == 1);
 }
 
+/* The rest of an average and the postscale: also of tensors that have 16 bits from the start. */
+static void unpack_of_an_average_rounds_once(void **state)
+{
+    static const enum rt_type types[] = {RT_FLOAT16, RT_BFLOAT16, RT_FLOAT8_E5M2};
+    for (int k = 0; k < 3; k++) {
+        struct rt_tensor t = tensor(types[k], RT_AVG, RT_COMPRESSION_DEFAULT);
+        t.postscale = 0.7;
+        const struct rt_wire w = rt_wire_of(&t, 3);
+        for (int sum = 1; sum < 256; sum++) {
+            uint16_t data = 0;
+            const double on_wire = nearest_small(sum * w.before, types[k]);
+            set_element(&data, 0, types[k], on_wire);
+            rt_wire_unpack(&w, &data, &data, 1);
+            const double want = nearest_small(on_wire / w.before * 0.7 / 3, types[k]);
+            if (element(&data, 0, types[k]) != want)
+                fail_msg("%d of type %d: %g, expected %g", sum, (int)types[k],
+                         element(&data, 0, types[k]), want);
+        }
+    }
+}
+
 /* ---- many ranks, as the runtime reduces them, one after the other ---- */
 
 enum { RANKS = 512, WIDTH = 40 };
@@ -303,6 +324,7 @@ int main(void)
         cmocka_unit_test(convert_leaves_what_is_no_float_alone),
         cmocka_unit_test(wire_without_compression_leaves_float32_as_it_is),
         cmocka_unit_test(wire_of_an_average_to_float16_divides_before),
+        cmocka_unit_test(unpack_of_an_average_rounds_once),
         cmocka_unit_test(average_of_512_ranks_of_200_stays_finite),
         cmocka_unit_test(prescale_does_not_overflow_where_the_average_does_not),
         cmocka_unit_test(a_sum_too_large_for_float16_is_infinite),
