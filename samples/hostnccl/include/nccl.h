@@ -16,7 +16,14 @@
  * ncclGetLastError names it.
  *
  * Errors: a rank that dies ends its peers' operations: ncclCommGetAsyncError then says
- * ncclRemoteError, and synchronising the stream cudaErrorLaunchFailure, once.
+ * ncclRemoteError, ncclGetLastError which rank died, and synchronising the stream
+ * cudaErrorLaunchFailure, once. A rank that doesn't come ends the making of a communicator after
+ * HOSTNCCL_INIT_TIMEOUT_MS (600000), with the numbers of those that are missing.
+ *
+ * Nonblocking communicators: what makes or ends one returns ncclInProgress and goes on in the
+ * background; operations are enqueued at once. Blocking and nonblocking ones may share a group.
+ *
+ * Not here: the interface for kernels (nccl_device.h), as there are none.
  *
  * Every nccl* is weak and has a strong pnccl*, so that a tool may stand in front.
  *
@@ -52,6 +59,15 @@ extern "C" {
 
 #define NCCL_SHRINK_DEFAULT 0x00
 #define NCCL_SHRINK_ABORT   0x01
+#define NCCL_REVOKE_DEFAULT 0x00
+
+#define NCCL_WIN_DEFAULT            0x00
+#define NCCL_WIN_COLL_SYMMETRIC     0x01
+#define NCCL_WIN_REQUIRED_ALIGNMENT 4096
+
+#define NCCL_CTA_POLICY_DEFAULT    0x00
+#define NCCL_CTA_POLICY_EFFICIENCY 0x01
+#define NCCL_CTA_POLICY_ZERO       0x02
 
 typedef struct ncclComm *ncclComm_t;
 typedef struct ncclWindow_vidmem *ncclWindow_t;
@@ -136,6 +152,19 @@ typedef struct ncclConfig_v22800 {
             NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT                                           \
     }
 
+typedef struct ncclSimInfo_v22200 {
+    size_t size;
+    unsigned int magic;
+    unsigned int version;
+    float estimatedTime;
+} ncclSimInfo_t;
+
+#define NCCL_SIM_INFO_INITIALIZER                                                                  \
+    {                                                                                              \
+        sizeof(ncclSimInfo_t), 0x74685283, NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH),       \
+            NCCL_UNDEF_FLOAT                                                                       \
+    }
+
 /* One line a function: the nccl* form and, with the same parameters, the pnccl* form. */
 #define HOSTNCCL_API(result, name, parameters)                                                     \
     result nccl##name parameters;                                                                  \
@@ -157,9 +186,16 @@ HOSTNCCL_API(ncclResult_t, CommInitRankScalable,
 HOSTNCCL_API(ncclResult_t, CommInitAll, (ncclComm_t * comm, int ndev, const int *devlist));
 HOSTNCCL_API(ncclResult_t, CommSplit,
              (ncclComm_t comm, int color, int key, ncclComm_t *newcomm, ncclConfig_t *config));
+/* By the ranks that stay, with the same list; they get places by their old order. The flag
+ * NCCL_SHRINK_ABORT ends the parent's operations first, and takes a parent with an error. */
+HOSTNCCL_API(ncclResult_t, CommShrink,
+             (ncclComm_t comm, int *excludeRanksList, int excludeRanksCount, ncclComm_t *newcomm,
+              ncclConfig_t *config, int shrinkFlags));
 HOSTNCCL_API(ncclResult_t, CommFinalize, (ncclComm_t comm));
 HOSTNCCL_API(ncclResult_t, CommDestroy, (ncclComm_t comm));
 HOSTNCCL_API(ncclResult_t, CommAbort, (ncclComm_t comm));
+/* Ends what is on streams; `comm` can be split, shrunk and destroyed then, whatever its error. */
+HOSTNCCL_API(ncclResult_t, CommRevoke, (ncclComm_t comm, int revokeFlags));
 HOSTNCCL_API(ncclResult_t, CommGetAsyncError, (ncclComm_t comm, ncclResult_t *asyncError));
 HOSTNCCL_API(ncclResult_t, CommCount, (const ncclComm_t comm, int *count));
 HOSTNCCL_API(ncclResult_t, CommCuDevice, (const ncclComm_t comm, int *device));
@@ -171,6 +207,9 @@ HOSTNCCL_API(ncclResult_t, MemFree, (void *ptr));
 HOSTNCCL_API(ncclResult_t, CommRegister,
              (const ncclComm_t comm, void *buff, size_t size, void **handle));
 HOSTNCCL_API(ncclResult_t, CommDeregister, (const ncclComm_t comm, void *handle));
+HOSTNCCL_API(ncclResult_t, CommWindowRegister,
+             (ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win, int winFlags));
+HOSTNCCL_API(ncclResult_t, CommWindowDeregister, (ncclComm_t comm, ncclWindow_t win));
 
 HOSTNCCL_API(ncclResult_t, AllReduce,
              (const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
@@ -217,13 +256,10 @@ HOSTNCCL_API(ncclResult_t, RedOpDestroy, (ncclRedOp_t op, ncclComm_t comm));
 HOSTNCCL_API(ncclResult_t, GroupStart, (void));
 HOSTNCCL_API(ncclResult_t, GroupEnd, (void));
 
-/* Not done here: these return ncclInvalidUsage and change nothing. */
-HOSTNCCL_API(ncclResult_t, CommShrink,
-             (ncclComm_t comm, int *excludeRanksList, int excludeRanksCount, ncclComm_t *newcomm,
-              ncclConfig_t *config, int shrinkFlags));
-HOSTNCCL_API(ncclResult_t, CommWindowRegister,
-             (ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win, int winFlags));
-HOSTNCCL_API(ncclResult_t, CommWindowDeregister, (ncclComm_t comm, ncclWindow_t win));
+/* Forgets what the group holds; the estimate is left NCCL_UNDEF_FLOAT. */
+HOSTNCCL_API(ncclResult_t, GroupSimulateEnd, (ncclSimInfo_t * simInfo));
+
+HOSTNCCL_API(void, ResetDebugInit, (void));
 
 #undef HOSTNCCL_API
 

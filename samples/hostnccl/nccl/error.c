@@ -79,3 +79,9 @@ ncclResult_t pncclGetVersion(int *version)
     return ncclSuccess;
 }
 HOSTNCCL_WEAK(GetVersion);
+
+/* Nothing here logs. */
+void pncclResetDebugInit(void)
+{
+}
+HOSTNCCL_WEAK(ResetDebugInit);

@@ -163,7 +163,8 @@ static int await_turn(ncclComm_t comm, uint64_t ticket)
     pthread_mutex_lock(&comm->lock);
     while (comm->done < ticket)
         pthread_cond_wait(&comm->moved, &comm->lock);
-    int error = comm->aborted ? -ECANCELED : comm->async_error != ncclSuccess ? -EIO : 0;
+    bool broken = comm->async_error != ncclSuccess && comm->async_error != ncclInProgress;
+    int error = comm->aborted || comm->revoked ? -ECANCELED : broken ? -EIO : 0;
     pthread_mutex_unlock(&comm->lock);
     return error;
 }
@@ -179,12 +180,11 @@ static void end_turn(ncclComm_t comm)
 
 static void report(ncclComm_t comm, int error)
 {
+    char text[sizeof comm->async_text];
     if (error == -ECANCELED)
         return; /* whoever aborted knows */
-    hostnccl_comm_set_error(comm, hostnccl_from_errno(error),
-                            error == -ECONNRESET ? "another rank died, failed or left"
-                            : error == -EMSGSIZE ? "ranks disagree about counts or calls"
-                                                 : strerror(-error));
+    hostnccl_comm_describe(comm, error, text, sizeof text);
+    hostnccl_comm_set_error(comm, hostnccl_from_errno(error), text);
     if (hostcuda_fail_stream)
         hostcuda_fail_stream(cudaErrorLaunchFailure);
 }

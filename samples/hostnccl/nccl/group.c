@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Groups, and how what they hold gets onto streams. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "internal.h"
 
+#define SIM_INFO_MAGIC 0x74685283u
+
 struct job {
     struct job *next;
-    hostnccl_job_fn *run;
-    void *argument;
+    struct hostnccl_job what;
     ncclResult_t result;
+    char text[300]; /* of an error */
     int device;
     pthread_t thread;
-    bool started;
+    bool started, background;
 };
 
 /* The calling thread's group. */
@@ -24,55 +27,74 @@ static __thread struct {
 
 ncclResult_t hostnccl_group_note(ncclResult_t result)
 {
-    if (group.depth > 0 && group.error == ncclSuccess)
+    if (group.depth > 0 && group.error == ncclSuccess && result != ncclInProgress)
         group.error = result;
     return result;
 }
 
 /* ---- jobs ---- */
 
-ncclResult_t hostnccl_group_job(hostnccl_job_fn *run, void *argument)
+ncclResult_t hostnccl_group_job(const struct hostnccl_job *job)
 {
-    if (group.depth == 0)
-        return run(argument);
-    struct job *j = calloc(1, sizeof *j);
-    if (!j)
-        return run(argument); /* may wait for a rank of this very thread; better than losing it */
-    j->run = run;
-    j->argument = argument;
+    bool background = hostnccl_in_background(job);
+    if (background)
+        hostnccl_background_begin(job);
+    struct job *j = group.depth > 0 ? calloc(1, sizeof *j) : NULL;
+    if (!j && background)
+        return hostnccl_background_start(job);
+    if (!j) /* out of memory in a group: it may wait for a rank of this very thread, and be lost */
+        return job->run(job->argument);
+    j->what = *job;
     cudaGetDevice(&j->device);
     if (!group.jobs)
         group.jobs_end = &group.jobs;
     *group.jobs_end = j;
     group.jobs_end = &j->next;
-    return ncclSuccess;
+    return background ? ncclInProgress : ncclSuccess;
 }
 
 static void *job_thread(void *argument)
 {
     struct job *j = argument;
     cudaSetDevice(j->device);
-    j->result = j->run(j->argument);
+    j->result = j->what.run(j->what.argument);
+    if (j->result != ncclSuccess)
+        snprintf(j->text, sizeof j->text, "in a group: %s", pncclGetLastError(NULL));
     return NULL;
 }
 
-/* All at once: they wait for each other. */
+/* Starts those that others may wait for; the first of the rest is this thread's. */
+static void start_jobs(struct job *jobs)
+{
+    bool mine = false;
+    for (struct job *j = jobs; j; j = j->next) {
+        j->background = hostnccl_in_background(&j->what);
+        if (j->background)
+            j->result = hostnccl_background_start(&j->what);
+        else if (mine)
+            j->started = pthread_create(&j->thread, NULL, job_thread, j) == 0;
+        else
+            mine = true;
+    }
+}
+
+/* All at once: they wait for each other. An error comes before what is in progress. */
 static ncclResult_t run_jobs(struct job *jobs)
 {
     ncclResult_t result = ncclSuccess;
-    for (struct job *j = jobs ? jobs->next : NULL; j; j = j->next)
-        j->started = pthread_create(&j->thread, NULL, job_thread, j) == 0;
+    start_jobs(jobs);
     for (struct job *j = jobs; j; j = j->next)
-        if (!j->started)
-            j->result = j->run(j->argument);
+        if (!j->background && !j->started)
+            job_thread(j);
     while (jobs) {
         struct job *next = jobs->next;
         if (jobs->started)
             pthread_join(jobs->thread, NULL);
-        if (result == ncclSuccess && jobs->result != ncclSuccess)
-            result = jobs->started ? hostnccl_fail(jobs->result, "in a group: %s",
-                                                   ncclGetErrorString(jobs->result))
-                                   : jobs->result;
+        if (jobs->result != ncclSuccess && (result == ncclSuccess || result == ncclInProgress)) {
+            result = jobs->result;
+            if (result != ncclInProgress)
+                hostnccl_fail(result, "%s", jobs->text);
+        }
         free(jobs);
         jobs = next;
     }
@@ -282,10 +304,13 @@ ncclResult_t pncclGroupStart(void)
 }
 HOSTNCCL_WEAK(GroupStart);
 
-ncclResult_t pncclGroupEnd(void)
+/* At the outermost end: what to do with what the group holds. */
+typedef ncclResult_t finish_fn(struct hostnccl_op *ops);
+
+static ncclResult_t end_group(const char *call, finish_fn *finish)
 {
     if (group.depth == 0)
-        return hostnccl_fail(ncclInvalidUsage, "ncclGroupEnd without ncclGroupStart");
+        return hostnccl_fail(ncclInvalidUsage, "%s without ncclGroupStart", call);
     hostnccl_profiler_group_end();
     if (--group.depth > 0)
         return ncclSuccess;
@@ -297,15 +322,40 @@ ncclResult_t pncclGroupEnd(void)
     group.jobs = NULL;
     /* what was asked of other ranks runs, or they would wait for this one */
     ncclResult_t jobs_result = run_jobs(jobs);
-    result = result == ncclSuccess ? jobs_result : result;
+    if (result == ncclSuccess && jobs_result != ncclInProgress)
+        result = jobs_result;
     if (result == ncclSuccess)
-        result = launch_all(ops);
+        result = finish(ops);
     else
         free_ops(ops);
     hostnccl_profiler_group_stop();
-    return result;
+    return result == ncclSuccess ? jobs_result : result;
+}
+
+ncclResult_t pncclGroupEnd(void)
+{
+    return end_group("ncclGroupEnd", launch_all);
 }
 HOSTNCCL_WEAK(GroupEnd);
+
+static ncclResult_t forget(struct hostnccl_op *ops)
+{
+    free_ops(ops);
+    return ncclSuccess;
+}
+
+/* How long it would take depends on the others and on the processors: it is left unknown. */
+ncclResult_t pncclGroupSimulateEnd(ncclSimInfo_t *simInfo)
+{
+    if (simInfo && simInfo->magic != SIM_INFO_MAGIC)
+        return hostnccl_group_note(hostnccl_fail(
+            ncclInvalidArgument, "ncclSimInfo_t was not set by NCCL_SIM_INFO_INITIALIZER"));
+    ncclResult_t result = end_group("ncclGroupSimulateEnd", forget);
+    if (simInfo && simInfo->size >= sizeof *simInfo)
+        simInfo->estimatedTime = NCCL_UNDEF_FLOAT;
+    return result;
+}
+HOSTNCCL_WEAK(GroupSimulateEnd);
 
 int hostnccl_group_depth(void)
 {

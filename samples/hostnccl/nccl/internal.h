@@ -54,11 +54,14 @@ ncclResult_t hostnccl_fail(ncclResult_t result, const char *format, ...)
 /* ---- region.c: memory that the ranks of a communicator share ---- */
 
 struct hostnccl_region_head;
+struct hostnccl_member;
 
 struct hostnccl_region {
     struct hostnccl_region_head *head;
-    void *data, *control; /* where the transports' regions lie in it */
+    struct hostnccl_member *members; /* by rank */
+    void *data, *control, *rescue;   /* where the transports' regions lie in it */
     size_t bytes;
+    int ranks;
     int creator_pid;
     uint64_t creator_start;
 };
@@ -71,27 +74,43 @@ void hostnccl_region_close(struct hostnccl_region *region);
 /* This process needs the file no longer, if it made it: all have opened it. */
 void hostnccl_region_forget(const ncclUniqueId *id);
 uint64_t hostnccl_region_hash(const ncclUniqueId *id);
-/* One more rank is there; wait until all are. `transport` tells whether those there are alive. */
-void hostnccl_region_arrive(struct hostnccl_region *region);
-ncclResult_t hostnccl_region_await(struct hostnccl_region *region,
-                                   const struct rt_transport_shm *transport);
+/* `rank` is there; wait until all are, for HOSTNCCL_INIT_TIMEOUT_MS at most. `aborted`, atomic,
+ * ends the wait. */
+void hostnccl_region_arrive(struct hostnccl_region *region, int rank);
+ncclResult_t hostnccl_region_await(const struct hostnccl_region *region, const bool *aborted);
+/* `rank`, which had arrived, takes part no longer. */
+void hostnccl_region_leave(struct hostnccl_region *region, int rank);
+/* Which of the others are gone, as "rank 2 (process 4711) died"; "" where all are there. */
+void hostnccl_region_name_gone(const struct hostnccl_region *region, int rank, char *ret,
+                               size_t size);
 
 /* ---- communicator ---- */
+
+/* What a ncclConfig_t asks for, as far as it means something here. */
+struct hostnccl_settings {
+    bool blocking;
+    char name[64];
+};
 
 struct ncclComm {
     uint32_t magic;
     int rank, size, device;
     uint64_t hash;
-    char name[64];
+    struct hostnccl_settings settings;
     struct hostnccl_region region;
-    struct rt_transport_shm data, control;
+    struct rt_transport_shm data, control, rescue;
 
     pthread_mutex_t lock; /* what follows */
     pthread_cond_t moved;
     uint64_t issued, done; /* tickets: a plan with ticket t runs when done = t */
-    bool aborted, finalized;
+    unsigned busy;         /* jobs in the background */
+    bool connected;        /* the transports are there */
+    bool aborted;          /* atomic, too */
+    bool finalized, revoked;
+    ncclComm_t made_from;     /* while that one's ranks agree about this one */
     ncclResult_t async_error; /* atomic */
-    char async_text[128];
+    char async_text[256];
+    ncclWindow_t windows; /* registered */
 
     pthread_mutex_t launch_lock; /* ticket and place on the stream are taken together */
     void *profiler_context;
@@ -101,14 +120,34 @@ struct ncclComm {
     uint64_t seq_numbers[FUNC_COUNT]; /* collectives launched, by function, as NCCL counts */
 };
 
-/* NULL-safe checks, the first without a message; `comm` fits for operations only where
- * hostnccl_comm_check says ncclSuccess. */
+/* NULL-safe checks, the first without a message. `comm` can make others where
+ * hostnccl_comm_manageable says ncclSuccess, and operations where hostnccl_comm_check does. */
 bool hostnccl_comm_is(ncclComm_t comm);
 ncclResult_t hostnccl_comm_valid(ncclComm_t comm);
+ncclResult_t hostnccl_comm_manageable(ncclComm_t comm);
 ncclResult_t hostnccl_comm_check(ncclComm_t comm);
 /* Ends `comm` for its rank: later operations fail with `result`. */
 void hostnccl_comm_set_error(ncclComm_t comm, ncclResult_t result, const char *text);
+/* Said of a transport's error: who is gone, or what the error is. */
+void hostnccl_comm_describe(ncclComm_t comm, int error, char *ret, size_t size);
 ncclResult_t hostnccl_from_errno(int error);
+
+/* One without ranks yet; free ends it for its rank, whatever became of it. */
+ncclComm_t hostnccl_comm_new(const struct hostnccl_settings *settings, int device);
+void hostnccl_comm_free(ncclComm_t comm);
+/* Takes `comm`'s rank in the region of `id` and waits for the other ranks. */
+ncclResult_t hostnccl_comm_connect(ncclComm_t comm, const ncclUniqueId *id);
+/* Until its plans, or its jobs in the background, are through. */
+void hostnccl_comm_await_plans(ncclComm_t comm);
+void hostnccl_comm_await_jobs(ncclComm_t comm);
+/* Ends its operations, those on streams too; others may be made from it still. */
+void hostnccl_comm_stop(ncclComm_t comm);
+void hostnccl_windows_free(ncclComm_t comm);
+
+/* `inherited`: what is not set; NULL: the defaults. */
+ncclResult_t hostnccl_settings_read(const ncclConfig_t *config,
+                                    const struct hostnccl_settings *inherited,
+                                    struct hostnccl_settings *ret);
 
 /* ---- group.c ---- */
 
@@ -148,11 +187,26 @@ struct hostnccl_plan {
 ncclResult_t hostnccl_group_add(const struct hostnccl_op *op);
 
 /* Work that waits for other ranks, and so may not block inside a group: runs now, or, in threads,
- * at the outermost ncclGroupEnd. `run` frees `argument`. */
+ * at the outermost ncclGroupEnd. Where a communicator of the job's is nonblocking, the work is done
+ * in the background: its communicators are ncclInProgress until then, and so is the result. `run`
+ * frees `argument`. */
 typedef ncclResult_t hostnccl_job_fn(void *argument);
-ncclResult_t hostnccl_group_job(hostnccl_job_fn *run, void *argument);
+struct hostnccl_job {
+    hostnccl_job_fn *run;
+    void *argument;
+    ncclComm_t comms[2]; /* the second may be NULL */
+};
+ncclResult_t hostnccl_group_job(const struct hostnccl_job *job);
 /* Inside a group: the error of a call is also that of its ncclGroupEnd. Returns `result`. */
 ncclResult_t hostnccl_group_note(ncclResult_t result);
+
+/* ---- background.c ---- */
+
+bool hostnccl_in_background(const struct hostnccl_job *job);
+/* The communicators are in progress from `begin` on; `start` runs the job in a thread, and then
+ * they are so no longer. */
+void hostnccl_background_begin(const struct hostnccl_job *job);
+ncclResult_t hostnccl_background_start(const struct hostnccl_job *job);
 /* How deep the thread is in groups. */
 int hostnccl_group_depth(void);
 

@@ -112,7 +112,7 @@ static void discard_log(int level, unsigned long flags, const char *file, int li
 
 static int call_init(ncclComm_t comm, int *mask)
 {
-    const char *name = comm->name[0] ? comm->name : NULL;
+    const char *name = comm->settings.name[0] ? comm->settings.name : NULL;
     void (*init)(void) = plugin.table->init;
     if (plugin.version >= 5)
         return ((profiler_init_v5_fn *)init)(&comm->profiler_context, comm->hash, mask, name, 1,
@@ -166,7 +166,7 @@ static bool fill_v1(const struct profiler_event_v5 *e, const struct hostnccl_op 
         return true;
     case PROFILE_COLL:
         ret->parent = e->coll.parent_group;
-        ret->coll.name = op->comm->name;
+        ret->coll.name = op->comm->settings.name;
         ret->coll.hash = op->comm->hash;
         ret->coll.seq = e->coll.seq;
         ret->coll.func = (uint8_t)op->func;
@@ -183,7 +183,7 @@ static bool fill_v1(const struct profiler_event_v5 *e, const struct hostnccl_op 
         return true;
     case PROFILE_P2P:
         ret->parent = e->p2p.parent_group;
-        ret->p2p.name = op->comm->name;
+        ret->p2p.name = op->comm->settings.name;
         ret->p2p.hash = op->comm->hash;
         ret->p2p.func = (uint8_t)op->func;
         ret->p2p.buffer = e->p2p.buffer;
@@ -217,12 +217,12 @@ static bool fill_v2(const struct profiler_event_v5 *e, const struct hostnccl_op 
     if (e->type == PROFILE_COLL) {
         ret->parent = e->coll.parent_group;
         FILL_COLL(ret, e);
-        ret->coll.name = op->comm->name;
+        ret->coll.name = op->comm->settings.name;
         ret->coll.hash = op->comm->hash;
     } else if (e->type == PROFILE_P2P) {
         ret->parent = e->p2p.parent_group;
         FILL_P2P(ret, e);
-        ret->p2p.name = op->comm->name;
+        ret->p2p.name = op->comm->settings.name;
         ret->p2p.hash = op->comm->hash;
     }
     return e->type & (PROFILE_GROUP | PROFILE_COLL | PROFILE_P2P);
@@ -236,12 +236,12 @@ static bool fill_v3(const struct profiler_event_v5 *e, const struct hostnccl_op 
     if (e->type == PROFILE_COLL) {
         ret->parent = e->coll.parent_group;
         FILL_COLL(ret, e);
-        ret->coll.name = op->comm->name;
+        ret->coll.name = op->comm->settings.name;
         ret->coll.hash = op->comm->hash;
     } else if (e->type == PROFILE_P2P) {
         ret->parent = e->p2p.parent_group;
         FILL_P2P(ret, e);
-        ret->p2p.name = op->comm->name;
+        ret->p2p.name = op->comm->settings.name;
         ret->p2p.hash = op->comm->hash;
     }
     return e->type & (PROFILE_GROUP | PROFILE_COLL | PROFILE_P2P | PROFILE_KERNEL_CH);

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,8 @@
 #define PAGE      4096u
 #define LOOK_NS   100000000
 
+#define TIMEOUT_MS_DEFAULT 600000u
+
 /* What lies in a ncclUniqueId. */
 struct id {
     uint64_t magic;
@@ -41,6 +44,14 @@ struct hostnccl_region_head {
     uint32_t arrived; /* atomic, and what waiting ranks sleep on */
 };
 _Static_assert(sizeof(struct hostnccl_region_head) <= PAGE, "a page");
+
+enum member_state { MEMBER_AWAITED, MEMBER_HERE, MEMBER_LEFT };
+
+struct hostnccl_member {
+    uint32_t state; /* atomic; what follows is set before it */
+    int32_t pid;
+    uint64_t start;
+};
 
 /* Files that this process keeps open for others. */
 struct kept {
@@ -63,9 +74,9 @@ uint64_t hostnccl_region_hash(const ncclUniqueId *id)
     return id_of(id).token[0];
 }
 
-static size_t transport_bytes(int ranks)
+static size_t whole_pages(uint64_t bytes)
 {
-    return (rt_shm_bytes(ranks) + PAGE - 1) & ~(size_t)(PAGE - 1);
+    return (bytes + PAGE - 1) & ~(size_t)(PAGE - 1);
 }
 
 /* ---- making ---- */
@@ -143,18 +154,23 @@ static bool is_that_file(int fd, const struct id *id)
            memcmp(head.token, id->token, sizeof head.token) == 0;
 }
 
+/* The head, the members, the transports. */
 static ncclResult_t map_file(int fd, int ranks, struct hostnccl_region *region)
 {
-    size_t each = transport_bytes(ranks);
-    region->bytes = PAGE + 2 * each;
+    size_t members = whole_pages((uint64_t)ranks * sizeof(struct hostnccl_member));
+    size_t each = whole_pages(rt_shm_bytes(ranks));
+    region->bytes = PAGE + members + 3 * each;
+    region->ranks = ranks;
     if (ftruncate(fd, (off_t)region->bytes) != 0)
         return hostnccl_fail(ncclSystemError, "shared memory: %s", strerror(errno));
     char *base = mmap(NULL, region->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (base == MAP_FAILED)
         return hostnccl_fail(ncclSystemError, "shared memory: %s", strerror(errno));
     region->head = (struct hostnccl_region_head *)base;
-    region->data = base + PAGE;
-    region->control = base + PAGE + each;
+    region->members = (struct hostnccl_member *)(base + PAGE);
+    region->data = base + PAGE + members;
+    region->control = base + PAGE + members + each;
+    region->rescue = base + PAGE + members + 2 * each;
     return ncclSuccess;
 }
 
@@ -206,35 +222,129 @@ void hostnccl_region_close(struct hostnccl_region *region)
 
 /* ---- meeting ---- */
 
-void hostnccl_region_arrive(struct hostnccl_region *region)
+void hostnccl_region_arrive(struct hostnccl_region *region, int rank)
 {
+    struct hostnccl_member *me = &region->members[rank];
+    me->pid = getpid();
+    me->start = rt_process_start(me->pid);
+    __atomic_store_n(&me->state, MEMBER_HERE, __ATOMIC_RELEASE);
     __atomic_fetch_add(&region->head->arrived, 1, __ATOMIC_SEQ_CST);
     syscall(SYS_futex, &region->head->arrived, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-static ncclResult_t check_others(const struct hostnccl_region *region,
-                                 const struct rt_transport_shm *transport)
+void hostnccl_region_leave(struct hostnccl_region *region, int rank)
 {
-    for (int r = 0; r < transport->base.size; r++)
-        if (!rt_shm_peer_alive(transport, r))
-            return hostnccl_fail(ncclRemoteError, "rank %d ended before all ranks had come", r);
+    __atomic_store_n(&region->members[rank].state, MEMBER_LEFT, __ATOMIC_RELEASE);
+}
+
+/* ---- who is there ---- */
+
+static enum member_state state_of(const struct hostnccl_region *region, int rank)
+{
+    return (enum member_state)__atomic_load_n(&region->members[rank].state, __ATOMIC_ACQUIRE);
+}
+
+static bool is_dead(const struct hostnccl_region *region, int rank)
+{
+    const struct hostnccl_member *m = &region->members[rank];
+    return state_of(region, rank) == MEMBER_HERE && m->pid != getpid() &&
+           !rt_process_alive(m->pid, m->start);
+}
+
+/* Appends what fits. */
+static void append(char *text, size_t size, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void append(char *text, size_t size, const char *format, ...)
+{
+    va_list arguments;
+    size_t used = strlen(text);
+    va_start(arguments, format);
+    vsnprintf(text + used, size - used, format, arguments);
+    va_end(arguments);
+}
+
+/* Who died is the reason why others left. */
+void hostnccl_region_name_gone(const struct hostnccl_region *region, int rank, char *ret,
+                               size_t size)
+{
+    ret[0] = 0;
+    for (int r = 0; r < region->ranks; r++)
+        if (is_dead(region, r))
+            append(ret, size, "%srank %d (process %d)", ret[0] ? ", " : "", r,
+                   region->members[r].pid);
+    if (ret[0]) {
+        append(ret, size, " died");
+        return;
+    }
+    for (int r = 0; r < region->ranks; r++)
+        if (r != rank && state_of(region, r) == MEMBER_LEFT)
+            append(ret, size, "%srank %d", ret[0] ? ", " : "", r);
+    if (ret[0])
+        append(ret, size, " aborted, failed or left");
+}
+
+static void name_missing(const struct hostnccl_region *region, char *ret, size_t size)
+{
+    ret[0] = 0;
+    for (int r = 0; r < region->ranks; r++)
+        if (state_of(region, r) == MEMBER_AWAITED)
+            append(ret, size, "%s%d", ret[0] ? ", " : "", r);
+}
+
+/* ---- waiting for all ---- */
+
+static uint64_t now_ms(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000u + (uint64_t)ts.tv_nsec / 1000000u;
+}
+
+static uint64_t timeout_ms(void)
+{
+    const char *text = secure_getenv("HOSTNCCL_INIT_TIMEOUT_MS");
+    char *end = NULL;
+    unsigned long long ms = text ? strtoull(text, &end, 10) : 0;
+    return text && end != text && *end == 0 && ms > 0 ? ms : TIMEOUT_MS_DEFAULT;
+}
+
+/* Why it is no use to wait on. */
+static ncclResult_t check_hope(const struct hostnccl_region *region, const bool *aborted,
+                               uint64_t waited_ms)
+{
+    char missing[128], gone[128];
+    if (__atomic_load_n(aborted, __ATOMIC_ACQUIRE))
+        return hostnccl_fail(ncclInternalError, "aborted before all ranks had come");
+    name_missing(region, missing, sizeof missing);
+    hostnccl_region_name_gone(region, -1, gone, sizeof gone);
+    if (gone[0])
+        return hostnccl_fail(ncclRemoteError, "%s before all %d ranks had come; missing: %s", gone,
+                             region->ranks, missing);
     if (!rt_process_alive(region->creator_pid, region->creator_start))
-        return hostnccl_fail(ncclRemoteError, "the process of the id ended before all had come");
+        return hostnccl_fail(ncclRemoteError,
+                             "the process of the id, %d, ended before all %d ranks had come; "
+                             "missing: %s",
+                             region->creator_pid, region->ranks, missing);
+    if (waited_ms >= timeout_ms())
+        return hostnccl_fail(ncclRemoteError,
+                             "after %llu ms (HOSTNCCL_INIT_TIMEOUT_MS) not all %d ranks have come; "
+                             "missing: %s",
+                             (unsigned long long)timeout_ms(), region->ranks, missing);
     return ncclSuccess;
 }
 
-ncclResult_t hostnccl_region_await(struct hostnccl_region *region,
-                                   const struct rt_transport_shm *transport)
+ncclResult_t hostnccl_region_await(const struct hostnccl_region *region, const bool *aborted)
 {
     const struct timespec limit = {.tv_nsec = LOOK_NS};
     uint32_t *arrived = &region->head->arrived, now;
-    while ((now = __atomic_load_n(arrived, __ATOMIC_SEQ_CST)) < (uint32_t)transport->base.size) {
+    uint64_t begin = now_ms();
+    while ((now = __atomic_load_n(arrived, __ATOMIC_SEQ_CST)) < (uint32_t)region->ranks) {
         if (syscall(SYS_futex, arrived, FUTEX_WAIT, now, &limit, NULL, 0) == 0 ||
             errno != ETIMEDOUT)
             continue;
-        ncclResult_t result = check_others(region, transport);
+        ncclResult_t result = check_hope(region, aborted, now_ms() - begin);
         if (result != ncclSuccess &&
-            __atomic_load_n(arrived, __ATOMIC_SEQ_CST) < (uint32_t)transport->base.size)
+            __atomic_load_n(arrived, __ATOMIC_SEQ_CST) < (uint32_t)region->ranks)
             return result;
     }
     return ncclSuccess;

@@ -64,6 +64,15 @@ SAME(offsetof(ncclConfig_t, commName), 48);
 SAME(offsetof(ncclConfig_t, nvlinkCentricSched), 76);
 SAME(sizeof(ncclConfig_t), 80);
 
+SAME(NCCL_SHRINK_DEFAULT, 0);
+SAME(NCCL_SHRINK_ABORT, 1);
+SAME(NCCL_REVOKE_DEFAULT, 0);
+SAME(NCCL_WIN_DEFAULT, 0);
+SAME(NCCL_WIN_COLL_SYMMETRIC, 1);
+SAME(NCCL_WIN_REQUIRED_ALIGNMENT, 4096);
+SAME(offsetof(ncclSimInfo_t, estimatedTime), 16);
+SAME(sizeof(ncclSimInfo_t), 24);
+
 NCCL_TAKES(GetVersion, (int *));
 NCCL_TAKES(GetUniqueId, (ncclUniqueId *));
 NCCL_TAKES(CommInitRank, (ncclComm_t *, int, ncclUniqueId, int));
@@ -71,6 +80,8 @@ NCCL_TAKES(CommInitRankConfig, (ncclComm_t *, int, ncclUniqueId, int, ncclConfig
 NCCL_TAKES(CommInitRankScalable, (ncclComm_t *, int, int, int, ncclUniqueId *, ncclConfig_t *));
 NCCL_TAKES(CommInitAll, (ncclComm_t *, int, const int *));
 NCCL_TAKES(CommSplit, (ncclComm_t, int, int, ncclComm_t *, ncclConfig_t *));
+NCCL_TAKES(CommRevoke, (ncclComm_t, int));
+NCCL_TAKES(GroupSimulateEnd, (ncclSimInfo_t *));
 NCCL_TAKES(CommFinalize, (ncclComm_t));
 NCCL_TAKES(CommDestroy, (ncclComm_t));
 NCCL_TAKES(CommAbort, (ncclComm_t));

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory, and what a program registers of it: here all of it can be used by all, in any case. */
+#include <stdlib.h>
+
+#include "internal.h"
+#include "rt-alloc.h"
+
+#define WINDOW_FLAGS NCCL_WIN_COLL_SYMMETRIC
+
+struct ncclWindow_vidmem {
+    ncclWindow_t next; /* of the communicator's */
+    void *buffer;
+    size_t bytes;
+};
+
+/* The ranks of a host reach it, and reduce there: rt-alloc.h. */
+ncclResult_t pncclMemAlloc(void **ptr, size_t size)
+{
+    void *p = ptr && size > 0 ? rt_alloc(size) : NULL;
+    if (!ptr || (size > 0 && !p))
+        return hostnccl_fail(ncclUnhandledCudaError, "ncclMemAlloc: %zu bytes", size);
+    *ptr = p;
+    return ncclSuccess;
+}
+HOSTNCCL_WEAK(MemAlloc);
+
+/* Queued work may still use it. */
+ncclResult_t pncclMemFree(void *ptr)
+{
+    cudaError_t error = ptr ? cudaDeviceSynchronize() : cudaSuccess;
+    rt_free(ptr);
+    return error == cudaSuccess ? ncclSuccess
+                                : hostnccl_fail(ncclUnhandledCudaError, "ncclMemFree");
+}
+HOSTNCCL_WEAK(MemFree);
+
+ncclResult_t pncclCommRegister(const ncclComm_t comm, void *buff, size_t size, void **handle)
+{
+    ncclResult_t result = hostnccl_comm_valid(comm);
+    if (result == ncclSuccess && handle)
+        *handle = buff;
+    return handle ? result : hostnccl_fail(ncclInvalidArgument, "handle is NULL");
+}
+HOSTNCCL_WEAK(CommRegister);
+
+ncclResult_t pncclCommDeregister(const ncclComm_t comm, void *handle)
+{
+    return hostnccl_comm_valid(comm);
+}
+HOSTNCCL_WEAK(CommDeregister);
+
+/* ---- windows ---- */
+
+static ncclResult_t add_window(ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win,
+                               int flags)
+{
+    ncclResult_t result = hostnccl_comm_check(comm);
+    if (result != ncclSuccess)
+        return result;
+    if (!win || !buff || size == 0 || (flags & ~WINDOW_FLAGS))
+        return hostnccl_fail(ncclInvalidArgument,
+                             "ncclCommWindowRegister: %zu bytes at %p, flags %d", size, buff,
+                             flags);
+    ncclWindow_t made = malloc(sizeof *made);
+    if (!made)
+        return hostnccl_fail(ncclSystemError, "out of memory");
+    pthread_mutex_lock(&comm->lock);
+    *made = (struct ncclWindow_vidmem){comm->windows, buff, size};
+    comm->windows = made;
+    pthread_mutex_unlock(&comm->lock);
+    *win = made;
+    return ncclSuccess;
+}
+
+ncclResult_t pncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win,
+                                     int winFlags)
+{
+    return hostnccl_group_note(add_window(comm, buff, size, win, winFlags));
+}
+HOSTNCCL_WEAK(CommWindowRegister);
+
+static ncclResult_t remove_window(ncclComm_t comm, ncclWindow_t win)
+{
+    ncclResult_t result = hostnccl_comm_valid(comm);
+    if (result != ncclSuccess || !win)
+        return result;
+    pthread_mutex_lock(&comm->lock);
+    ncclWindow_t *at = &comm->windows;
+    while (*at && *at != win)
+        at = &(*at)->next;
+    bool found = *at != NULL;
+    if (found)
+        *at = win->next;
+    pthread_mutex_unlock(&comm->lock);
+    if (!found)
+        return hostnccl_fail(ncclInvalidArgument,
+                             "ncclCommWindowDeregister: %p is no window of the communicator",
+                             (void *)win);
+    free(win);
+    return ncclSuccess;
+}
+
+ncclResult_t pncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win)
+{
+    return hostnccl_group_note(remove_window(comm, win));
+}
+HOSTNCCL_WEAK(CommWindowDeregister);
+
+void hostnccl_windows_free(ncclComm_t comm)
+{
+    while (comm->windows) {
+        ncclWindow_t next = comm->windows->next;
+        free(comm->windows);
+        comm->windows = next;
+    }
+}
