@@ -352,7 +352,7 @@ EXPORT void _Exit(int status)
 }
 
 /* A failed exec goes on in this image: its capture goes on behind its END. */
-static void begin_again(void)
+void rs_life_go_on(void)
 {
     if (!is_own_process()) /* and its lock another's */
         return;
@@ -368,43 +368,6 @@ static void begin_again(void)
         errno = saved;
     }
     rs_unlock();
-}
-
-typedef int exec_function(const char *, char *const[], char *const[]);
-
-static exec_function *real_execve, *real_execvpe;
-
-static int exec_by(exec_function *real, const char *file, char *const argv[], char *const envp[])
-{
-    if (!real) {
-        errno = ENOSYS;
-        return -1;
-    }
-    if (access(file, X_OK) == 0 || !strchr(file, '/'))
-        rs_life_end(RS_END_EXEC);
-    int result = real(file, argv, envp);
-    begin_again();
-    return result;
-}
-
-EXPORT int execve(const char *file, char *const argv[], char *const envp[])
-{
-    return exec_by(real_execve, file, argv, envp);
-}
-
-EXPORT int execvpe(const char *file, char *const argv[], char *const envp[])
-{
-    return exec_by(real_execvpe, file, argv, envp);
-}
-
-EXPORT int execv(const char *file, char *const argv[])
-{
-    return exec_by(real_execve, file, argv, environ);
-}
-
-EXPORT int execvp(const char *file, char *const argv[])
-{
-    return exec_by(real_execvpe, file, argv, environ);
 }
 
 static void at_quick_exit_end(void)
@@ -502,8 +465,7 @@ static void make_switch(void)
 __attribute__((constructor)) static void load(void)
 {
     int saved = errno;
-    real_execve = (exec_function *)dlsym(RTLD_NEXT, "execve");
-    real_execvpe = (exec_function *)dlsym(RTLD_NEXT, "execvpe");
+    rs_exec_init();
     rs_say_init();
     rs_env_read();
     make_switch();

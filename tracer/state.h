@@ -200,7 +200,11 @@ void rs_counters_sample(uint64_t now_ns) RS_HIDDEN; /* the drain thread, at any 
 bool rs_life_is_own(void) RS_HIDDEN;
 bool rs_life_start(void) RS_HIDDEN; /* locked: the first event of this process */
 void rs_life_end(enum rs_end_reason reason) RS_HIDDEN;
+void rs_life_go_on(void) RS_HIDDEN; /* after an end by RS_END_EXEC that was none */
 const char *rs_life_library(void) RS_HIDDEN; /* own absolute path */
+
+/* exec.c */
+void rs_exec_init(void) RS_HIDDEN; /* in the constructor */
 
 /* env.c */
 struct rs_env {

@@ -123,6 +123,29 @@ static void many_threads(void)
     }
 }
 
+/* Another program, by each of the functions: what it prints is what it was given. */
+static void become(const char *how)
+{
+    char echo[] = "sh", option[] = "-c", script[] = "echo $0 $OF_ITS_OWN", word[] = "word",
+         variable[] = "OF_ITS_OWN=value";
+    char *const argv[] = {echo, option, script, word, NULL}, *const env[] = {variable, NULL};
+    const char *shell = "/bin/sh";
+    if (!strcmp(how, "-l"))
+        execl(shell, echo, option, script, word, NULL);
+    if (!strcmp(how, "-lp"))
+        execlp(echo, echo, option, script, word, NULL);
+    if (!strcmp(how, "-le"))
+        execle(shell, echo, option, script, word, NULL, env);
+    if (!strcmp(how, "-v"))
+        execv(shell, argv);
+    if (!strcmp(how, "-vpe"))
+        execvpe(echo, argv, env);
+    if (!strcmp(how, "-fd"))
+        fexecve(open(shell, O_RDONLY | O_CLOEXEC), argv, env);
+    if (!strcmp(how, "-at"))
+        execveat(AT_FDCWD, shell, argv, env, 0);
+}
+
 static int work(const char *way, char **argv)
 {
     if (!strcmp(way, "fork-idle")) {
@@ -139,6 +162,9 @@ static int work(const char *way, char **argv)
     } else if (!strcmp(way, "exec-fails")) {
         char name[] = "nothing", *const nothing[] = {name, NULL};
         printf("exec %d\n", execv("/no/such/program", nothing));
+        printf("execl %d\n", execl("/etc/passwd", "passwd", NULL));
+        printf("fexecve %d\n",
+               fexecve(open("/etc/passwd", O_RDONLY | O_CLOEXEC), nothing, nothing));
     } else if (!strcmp(way, "chdir")) {
         printf("chdir %d\n", chdir("/"));
     } else if (!strcmp(way, "close")) {
@@ -178,8 +204,8 @@ int main(int argc, char **argv)
         quick_exit(4);
     if (!strcmp(way, "abort"))
         abort();
-    if (!strcmp(way, "exec"))
-        execl("/bin/echo", "echo", "another program", NULL);
+    if (!strncmp(way, "exec-to", 7))
+        become(way + 7);
     if (!strcmp(way, "atexit"))
         return 0;
     MPI_Finalize();

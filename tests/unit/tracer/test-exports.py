@@ -11,7 +11,8 @@ import subprocess
 import sys
 
 # ends of a process that no destructor sees
-LIFE = {'_exit', '_Exit', 'execv', 'execve', 'execveat', 'execvp', 'execvpe', 'fexecve', 'abort',
+LIFE = {'_exit', '_Exit', 'execl', 'execle', 'execlp', 'execv', 'execve', 'execveat', 'execvp',
+        'execvpe', 'fexecve', 'abort',
         'quick_exit', 'posix_spawn', 'posix_spawnp', 'fork', 'vfork'}
 # file I/O: the C library's names, 64-bit and fortified ones too
 IO = re.compile(r'^(creat(64)?|(__)?(p?read(64)?(_chk)?|open(at)?(64)?(_2)?)|p?write(64)?|p?(read|write)v(64)?|'
