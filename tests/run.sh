@@ -6,7 +6,8 @@
 #   tests/run.sh quick    one build with gcc, all suites
 #
 # Builds: build (gcc, all suites), build-clang and build-bare (every feature off): unit tests;
-# build-sanitize (address and undefined behaviour): unit tests and fuzz corpora.
+# build-sanitize (address and undefined behaviour): unit tests and fuzz corpora; build-threads (thread
+# sanitizer): rt_coll with ranks as threads of one process, which is all that is compiled there.
 set -eu
 cd "$(dirname "$0")/.."
 case "${1:-all}" in
@@ -17,8 +18,9 @@ esac
 
 tests/install-deps.sh test
 logs=
+targets=
 
-# build FOLDER SUITES SETUP-OPTIONS...
+# build FOLDER SUITES SETUP-OPTIONS... ($targets: what to compile; empty: everything)
 build() {
     folder=$1
     suites=$2
@@ -26,7 +28,8 @@ build() {
     echo "== $folder"
     tests/configure.sh "$folder" --werror "$@"
     rm -f "$folder/meson-logs/testlog.json"
-    ninja -C "$folder" --quiet
+    # shellcheck disable=SC2086
+    ninja -C "$folder" --quiet $targets
     # The summary judges the log; meson's own status would end this script at the first failure.
     # shellcheck disable=SC2086
     meson test -C "$folder" --no-rebuild --print-errorlogs $suites || echo "meson test: status $?"
@@ -39,6 +42,11 @@ if [ "$what" = all ]; then
     build build-bare "--suite unit" -Dmpi=disabled -Dcuda=disabled -Dviewer=disabled -Dstacks=disabled
     CC=clang build build-sanitize "--suite unit --suite fuzz" -Db_sanitize=address,undefined \
         -Db_lundef=false
+    targets="tests/unit/samples/test-rt-coll-types tests/unit/samples/test-rt-coll-bits \
+        tests/unit/samples/test-rt-table"
+    CC=clang build build-threads "rt-coll-types rt-coll-bits test-rt-table --test-args threads" \
+        -Db_sanitize=thread -Db_lundef=false -Dmpi=disabled -Dcuda=disabled -Dviewer=disabled \
+        -Dstacks=disabled
 fi
 # shellcheck disable=SC2086
 exec python3 tests/summary.py tests/expected-skips $logs

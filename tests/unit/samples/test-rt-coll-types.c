@@ -5,6 +5,7 @@
  *
  *   test-rt-coll-types        all pairs of type, operation, algorithm, length, ranks, place, hosts
  *                             and transport (RT_COLL_SEED=... for the same rows again)
+ *   test-rt-coll-types threads   the same between threads alone, for a thread sanitizer
  *   test-rt-coll-types all    the full product: takes hours
  */
 #include <setjmp.h>
@@ -53,6 +54,15 @@ static void all_types_in_all_algorithms_by_pairs_equal_serial_reference(void **s
     assert_int_equal(coll_cases_run(&r), 0);
 }
 
+static void all_types_by_pairs_in_threads_equal_serial_reference(void **state)
+{
+    const struct coll_runner r = {.seed = covering_seed("RT_COLL_SEED"),
+                                  .transports = 1,
+                                  .block_bytes = BLOCK_BYTES,
+                                  .run = run};
+    assert_int_equal(coll_cases_run(&r), 0);
+}
+
 static void the_full_product_equals_serial_reference(void **state)
 {
     const struct coll_runner r = {
@@ -67,6 +77,12 @@ int main(int argc, char **argv)
         cmocka_unit_test(all_types_in_all_algorithms_by_pairs_equal_serial_reference),
     };
     const struct CMUnitTest all[] = {cmocka_unit_test(the_full_product_equals_serial_reference)};
+    const struct CMUnitTest threads[] = {
+        cmocka_unit_test(all_types_and_operations_in_all_algorithms_equal_serial_reference),
+        cmocka_unit_test(all_types_by_pairs_in_threads_equal_serial_reference),
+    };
+    if (argc > 1 && strcmp(argv[1], "threads") == 0)
+        return cmocka_run_group_tests(threads, NULL, NULL);
     return argc > 1 && strcmp(argv[1], "all") == 0 ? cmocka_run_group_tests(all, NULL, NULL)
                                                    : cmocka_run_group_tests(pairs, NULL, NULL);
 }
