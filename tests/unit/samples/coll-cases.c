@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coll-cases.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,18 +105,65 @@ int host_of(int rank, int size, int hosts, enum laid laid)
     return host;
 }
 
+static int layout_of(const struct subject *s, int size, struct rt_layout *ret)
+{
+    int name[64];
+    for (int r = 0; r < size; r++)
+        name[r] = host_of(r, size, s->hosts, s->laid);
+    return rt_layout_init(ret, name, size);
+}
+
 int hosts_rank(struct rt_transport *t, void *argument)
 {
     const struct subject *s = argument;
     struct rt_layout layout;
-    int name[64], result = 0;
-    for (int r = 0; r < t->size; r++)
-        name[r] = host_of(r, t->size, s->hosts, s->laid);
-    if (rt_layout_init(&layout, name, t->size) != 0)
+    int result = 0;
+    if (layout_of(s, t->size, &layout) != 0)
         return NO_MEMORY;
     for (unsigned i = 0; i < s->count_count && result == 0; i++)
         result = one_allreduce(t, s, &layout, s->counts[i], (int)i);
     rt_layout_release(&layout);
+    return result;
+}
+
+/* Of four elements one is ordinary, one has a NaN on one of the ranks, two an infinity. */
+static double special(uint64_t i, int rank, int size, bool infinite)
+{
+    static const double specials[] = {1, NAN, INFINITY, -INFINITY};
+    return i / 4 % (uint64_t)size == (uint64_t)rank && (infinite || i % 4 < 2) ? specials[i % 4]
+                                                                               : 1;
+}
+
+static bool is_special(double got, uint64_t i, int size, enum rt_op op, bool infinite)
+{
+    const double ordinary = op == RT_SUM ? size : 1;
+    if (i % 4 == 1)
+        return isnan(got);
+    if (i % 4 == 0 || !infinite || (op == RT_MIN && i % 4 == 2) || (op == RT_MAX && i % 4 == 3))
+        return got == ordinary;
+    return isinf(got) && (got > 0) == (i % 4 == 2);
+}
+
+int not_finite_rank(struct rt_transport *t, void *argument)
+{
+    const struct subject *s = argument;
+    const bool infinite = rt_type_bytes(s->type) > 1; /* float8 stops at its largest */
+    const uint64_t count = s->counts[0];
+    const bool by_hosts = strchr(s->algorithm, ':') || strcmp(s->algorithm, "two-level-ring") == 0;
+    struct rt_layout layout = {0};
+    char *in = new_buffer(s, count), *out = s->in_place ? in : new_buffer(s, count);
+    if (!in || !out || layout_of(s, t->size, &layout) != 0)
+        return NO_MEMORY;
+    for (uint64_t i = 0; i < count; i++)
+        set_element(in, i, s->type, special(i, t->rank, t->size, infinite));
+    int result = call(t, s, by_hosts ? &layout : NULL, in, out, count) != 0 ? FAILED : 0;
+    for (uint64_t i = 0; i < count && result == 0; i++)
+        if (!is_special(element(out, i, s->type), i, t->size, s->op, infinite))
+            result = WRONG_VALUE;
+    rt_layout_release(&layout);
+    free(in);
+    if (!s->in_place)
+        free(out);
     return result;
 }
 

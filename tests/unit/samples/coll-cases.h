@@ -31,9 +31,10 @@ struct subject {
     unsigned count_count;
 };
 
-/* The argument is a struct subject. */
+/* The argument is a struct subject. The last tries one allreduce, of floats, of what isn't finite.
+ */
 rank_fn allreduce_rank, hosts_rank, reduce_scatter_rank, reduce_rank, allgather_rank,
-    allgatherv_rank, alltoallv_rank, broadcast_rank;
+    allgatherv_rank, alltoallv_rank, broadcast_rank, not_finite_rank;
 
 struct coll_case {
     const char *name;

@@ -45,6 +45,32 @@ static void all_types_and_operations_in_all_algorithms_equal_serial_reference(vo
             }
 }
 
+static void nan_and_infinity_pass_through_all_allreduces(void **state)
+{
+    static const enum rt_type floats[] = {RT_FLOAT32,  RT_FLOAT64,     RT_FLOAT16,
+                                          RT_BFLOAT16, RT_FLOAT8_E4M3, RT_FLOAT8_E5M2};
+    static const uint64_t length[] = {203};
+    int turn = 0;
+    for (unsigned a = 0; a < coll_case_count; a++)
+        for (int type = 0; type < 6; type++)
+            for (int op = 0; op < RT_OP_COUNT; op++, turn++) {
+                struct subject s = {.algorithm = coll_cases[a].name,
+                                    .type = floats[type],
+                                    .op = (enum rt_op)op,
+                                    .in_place = turn % 2,
+                                    .hosts = 1 + turn % MAX_HOSTS,
+                                    .laid = (enum laid)(turn % LAID_COUNT),
+                                    .counts = length,
+                                    .count_count = 1};
+                if (coll_cases[a].run != allreduce_rank && coll_cases[a].run != hosts_rank)
+                    continue;
+                int result = run_ranks(2 + turn % 5, false, not_finite_rank, &s);
+                if (result != 0)
+                    fail_msg("%s: type %d, op %d, %d ranks: %d", s.algorithm, (int)s.type, op,
+                             2 + turn % 5, result);
+            }
+}
+
 static void all_types_in_all_algorithms_by_pairs_equal_serial_reference(void **state)
 {
     const struct coll_runner r = {.seed = covering_seed("RT_COLL_SEED"),
@@ -73,6 +99,7 @@ static void the_full_product_equals_serial_reference(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest pairs[] = {
+        cmocka_unit_test(nan_and_infinity_pass_through_all_allreduces),
         cmocka_unit_test(all_types_and_operations_in_all_algorithms_equal_serial_reference),
         cmocka_unit_test(all_types_in_all_algorithms_by_pairs_equal_serial_reference),
     };
