@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * runtime-soak [--seconds N] [--seed N] - one rank: random operations through the runtime, results
+ * checked; heap, memory and descriptors must stay. Exit status 1: wrong, or grown.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rt.h"
+#include "soak-usage.h"
+
+#define COUNT_MAX 20000u
+#define BATCH     8
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "rank %d: line %d: %s (%s)\n", rt_rank(), __LINE__, #condition,        \
+                    rt_error());                                                                   \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+struct operation {
+    int kind, root, handle;
+    uint32_t count;
+    char name[32];
+    int32_t *in, *out;
+    struct rt_parts parts;
+};
+
+static int32_t value(int rank, uint64_t i)
+{
+    return (rank + 1) * (int32_t)(i % 97 + 1);
+}
+
+/* What each rank gives of an uneven operation: none, too. */
+static uint64_t rows_of(const struct operation *o, int rank)
+{
+    return (o->count + (uint32_t)rank * 7) % 50;
+}
+
+enum { ALLREDUCE, BROADCAST, ALLGATHER, REDUCESCATTER, ALLTOALL, KINDS };
+
+static int start(struct operation *o)
+{
+    uint64_t splits[64];
+    int size = rt_size(), rank = rt_rank();
+    for (uint32_t i = 0; i < o->count; i++)
+        o->in[i] = value(rank, i);
+    switch (o->kind) {
+    case ALLREDUCE:
+        return rt_allreduce_async(o->name, o->in, o->out, o->count, RT_INT32, RT_SUM, 1, 1, NULL);
+    case BROADCAST:
+        return rt_broadcast_async(o->name, o->in, o->count, RT_INT32, o->root, NULL);
+    case ALLGATHER:
+        return rt_allgather_async(o->name, o->in, rows_of(o, rank), 2, RT_INT32, &o->parts, NULL);
+    case REDUCESCATTER:
+        return rt_reducescatter_async(o->name, o->in, o->out, o->count / 2, 2, RT_INT32, RT_SUM, 1,
+                                      1, NULL);
+    default:
+        for (int r = 0; r < size; r++)
+            splits[r] = rows_of(o, r) / (uint64_t)size;
+        return rt_alltoall_async(o->name, o->in, splits, 2, RT_INT32, &o->parts, NULL);
+    }
+}
+
+static void check_sums(const int32_t *data, uint64_t first, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        CHECK(data[i] == rt_size() * (rt_size() + 1) / 2 * (int32_t)((first + i) % 97 + 1));
+}
+
+static void check_gathered(const struct operation *o)
+{
+    const int32_t *at = o->parts.data;
+    for (int r = 0; r < rt_size(); r++) {
+        CHECK(o->parts.rows[r] == rows_of(o, r));
+        for (uint64_t i = 0; i < 2 * rows_of(o, r); i++)
+            CHECK(*at++ == value(r, i));
+    }
+}
+
+static void check(const struct operation *o)
+{
+    uint64_t first = 0;
+    switch (o->kind) {
+    case ALLREDUCE:
+        check_sums(o->out, 0, o->count);
+        break;
+    case BROADCAST:
+        for (uint32_t i = 0; i < o->count; i++)
+            CHECK(o->in[i] == value(o->root, i));
+        break;
+    case ALLGATHER:
+        check_gathered(o);
+        break;
+    case REDUCESCATTER:
+        for (int r = 0; r < rt_rank(); r++)
+            first += rt_rows_of(o->count / 2, r);
+        check_sums(o->out, 2 * first, 2 * rt_rows_of(o->count / 2, rt_rank()));
+        break;
+    default:
+        CHECK(o->parts.total ==
+              (uint64_t)rt_size() * (rows_of(o, rt_rank()) / (uint64_t)rt_size()));
+    }
+}
+
+/* Several at once, with names that come again and names that never do; each rank waits in an order
+ * of its own. */
+static void batch(struct operation *o, uint64_t *state, uint64_t round)
+{
+    for (int i = 0; i < BATCH; i++) {
+        uint32_t kind = soak_random(state) % KINDS, small = soak_random(state) % 4;
+        o[i].kind = (int)kind;
+        o[i].count = soak_random(state) % (small ? 300 : COUNT_MAX) + 100;
+        o[i].root = (int)(soak_random(state) % (uint32_t)rt_size());
+        if (soak_random(state) % 2)
+            snprintf(o[i].name, sizeof o[i].name, "again.%d", i);
+        else
+            snprintf(o[i].name, sizeof o[i].name, "once.%llu", (unsigned long long)round * 8 + i);
+    }
+    for (int i = 0; i < BATCH; i++) {
+        struct operation *mine = &o[(i + rt_rank()) % BATCH];
+        mine->handle = start(mine);
+        CHECK(mine->handle >= 0);
+    }
+    for (int i = 0; i < BATCH; i++) {
+        CHECK(rt_wait(o[i].handle) == 0);
+        check(&o[i]);
+        rt_parts_clear(&o[i].parts);
+    }
+}
+
+static bool is_over(bool mine)
+{
+    int32_t flag = rt_rank() == 0 && mine;
+    CHECK(rt_wait(rt_allreduce_async("over", &flag, &flag, 1, RT_INT32, RT_MAX, 1, 1, NULL)) == 0);
+    return flag;
+}
+
+int main(int argc, char **argv)
+{
+    struct operation operations[BATCH] = {{0}};
+    struct soak soak;
+    double seconds = 5;
+    uint64_t state = 1, round = 0;
+    for (int i = 1; i + 1 < argc; i += 2) {
+        if (strcmp(argv[i], "--seconds") == 0)
+            seconds = atof(argv[i + 1]);
+        else if (strcmp(argv[i], "--seed") == 0)
+            state = strtoull(argv[i + 1], NULL, 10);
+        else
+            return 2;
+    }
+    CHECK(rt_init() == 0);
+    int rank = rt_rank();
+    for (int i = 0; i < BATCH; i++) {
+        operations[i].in = malloc((COUNT_MAX + 100) * sizeof(int32_t));
+        operations[i].out = malloc((COUNT_MAX + 100) * sizeof(int32_t));
+        CHECK(operations[i].in && operations[i].out);
+    }
+    soak_begin(&soak, seconds);
+    do {
+        for (int i = 0; i < 5; i++)
+            batch(operations, &state, round++);
+    } while (!is_over(soak_round(&soak)));
+    for (int i = 0; i < BATCH; i++) {
+        free(operations[i].in);
+        free(operations[i].out);
+    }
+    CHECK(rt_shutdown() == 0);
+    return soak_end(&soak, "runtime", rank) ? 0 : 1;
+}
