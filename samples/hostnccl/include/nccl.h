@@ -19,6 +19,8 @@
  * ncclRemoteError, ncclGetLastError which rank died, and synchronising the stream
  * cudaErrorLaunchFailure, once. A rank that doesn't come ends the making of a communicator after
  * HOSTNCCL_INIT_TIMEOUT_MS (600000), with the numbers of those that are missing.
+ * Ranks whose collectives differ in function, count, type, operation or root get ncclInvalidUsage
+ * in the same way, and ncclGetLastError says in what; what one rank leaves out alone is waited for.
  *
  * Nonblocking communicators: what makes or ends one returns ncclInProgress and goes on in the
  * background; operations are enqueued at once. Blocking and nonblocking ones may share a group.

@@ -65,8 +65,9 @@ void hostnccl_comm_set_error(ncclComm_t comm, ncclResult_t result, const char *t
 
 void hostnccl_comm_describe(ncclComm_t comm, int error, char *ret, size_t size)
 {
-    ret[0] = 0;
-    if (error == -ECONNRESET)
+    const char *verdict = hostnccl_verdict(comm);
+    snprintf(ret, size, "%s", verdict ? verdict : "");
+    if (!verdict && error == -ECONNRESET)
         hostnccl_region_name_gone(&comm->region, comm->rank, ret, size);
     if (!ret[0])
         snprintf(ret, size, "%s",

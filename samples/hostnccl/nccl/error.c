@@ -6,7 +6,7 @@
 #include "internal.h"
 #include "rt-fault-hooks.h"
 
-static __thread char last_error[256];
+static __thread char last_error[400];
 
 /* Says to whoever looks that this is no NCCL of a vendor. */
 extern int hostnccl_standin __attribute__((visibility("default")));

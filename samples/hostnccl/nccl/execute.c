@@ -141,6 +141,11 @@ static int run_ops(const struct hostnccl_plan *plan)
     for (struct hostnccl_op *op = plan->ops; op && !error; op = op->next) {
         if (hostnccl_is_p2p(op))
             continue;
+        if (!hostnccl_agree(op)) {
+            /* the others don't wait for this one any longer */
+            rt_transport_shm_leave(&plan->comm->data);
+            return -EMSGSIZE;
+        }
         hostnccl_profiler_kernel_begin(op);
         error = run_collective(op);
         hostnccl_profiler_kernel_end(op);
@@ -184,7 +189,8 @@ static void report(ncclComm_t comm, int error)
     if (error == -ECANCELED)
         return; /* whoever aborted knows */
     hostnccl_comm_describe(comm, error, text, sizeof text);
-    hostnccl_comm_set_error(comm, hostnccl_from_errno(error), text);
+    hostnccl_comm_set_error(
+        comm, hostnccl_verdict(comm) ? ncclInvalidUsage : hostnccl_from_errno(error), text);
     if (hostcuda_fail_stream)
         hostcuda_fail_stream(cudaErrorLaunchFailure);
 }

@@ -11,7 +11,7 @@ struct job {
     struct job *next;
     struct hostnccl_job what;
     ncclResult_t result;
-    char text[300]; /* of an error */
+    char text[400]; /* of an error */
     int device;
     pthread_t thread;
     bool started, background;

@@ -59,6 +59,7 @@ struct hostnccl_member;
 struct hostnccl_region {
     struct hostnccl_region_head *head;
     struct hostnccl_member *members; /* by rank */
+    void *notes;                     /* agree.c's */
     void *data, *control, *rescue;   /* where the transports' regions lie in it */
     size_t bytes;
     int ranks;
@@ -109,7 +110,7 @@ struct ncclComm {
     bool finalized, revoked;
     ncclComm_t made_from;     /* while that one's ranks agree about this one */
     ncclResult_t async_error; /* atomic */
-    char async_text[256];
+    char async_text[384];
     ncclWindow_t windows; /* registered */
 
     pthread_mutex_t launch_lock; /* ticket and place on the stream are taken together */
@@ -117,6 +118,7 @@ struct ncclComm {
     bool profiled;
     struct hostnccl_redop *redops; /* made by the program; under `lock` */
     unsigned redop_count;
+    uint64_t collectives;             /* that were run */
     uint64_t seq_numbers[FUNC_COUNT]; /* collectives launched, by function, as NCCL counts */
 };
 
@@ -217,6 +219,21 @@ const char *hostnccl_datatype_name(ncclDataType_t datatype);
 ncclResult_t hostnccl_datatype(const char *call, ncclDataType_t datatype, enum rt_type *ret);
 /* Sets what op->redop means, for op->datatype. */
 ncclResult_t hostnccl_redop_set(struct hostnccl_op *op, const char *call);
+
+const char *hostnccl_type_name(enum rt_type type);
+
+/* ---- operations.c ---- */
+
+const char *hostnccl_func_name(enum hostnccl_func func);
+bool hostnccl_has_redop(enum hostnccl_func func);
+
+/* ---- agree.c: do the ranks call the same? ---- */
+
+size_t hostnccl_notes_bytes(int ranks);
+/* Before a collective runs. False: a rank has another one here. */
+bool hostnccl_agree(const struct hostnccl_op *op);
+/* What ranks differ in; NULL: nobody has seen any such thing. */
+const char *hostnccl_verdict(ncclComm_t comm);
 
 /* ---- schedule.c ---- */
 

@@ -12,7 +12,12 @@ static const char *const names[FUNC_COUNT] = {
     [FUNC_SCATTER] = "ncclScatter",     [FUNC_GATHER] = "ncclGather",
 };
 
-static bool has_redop(enum hostnccl_func func)
+const char *hostnccl_func_name(enum hostnccl_func func)
+{
+    return (unsigned)func < FUNC_COUNT && names[func] ? names[func] : "?";
+}
+
+bool hostnccl_has_redop(enum hostnccl_func func)
 {
     return func == FUNC_ALLREDUCE || func == FUNC_REDUCE || func == FUNC_REDUCESCATTER;
 }
@@ -33,7 +38,7 @@ static ncclResult_t check(struct hostnccl_op *op)
     ncclResult_t result = hostnccl_comm_check(op->comm);
     if (result == ncclSuccess)
         result = hostnccl_datatype(names[op->func], op->datatype, &op->type);
-    if (result == ncclSuccess && has_redop(op->func))
+    if (result == ncclSuccess && hostnccl_has_redop(op->func))
         result = hostnccl_redop_set(op, names[op->func]);
     if (result != ncclSuccess)
         return result;

@@ -44,6 +44,14 @@ const char *hostnccl_datatype_name(ncclDataType_t datatype)
     return (unsigned)datatype < ncclNumTypes ? datatypes[datatype].name : "Unknown";
 }
 
+const char *hostnccl_type_name(enum rt_type type)
+{
+    for (int i = 0; i < ncclNumTypes; i++)
+        if (datatypes[i].type == type)
+            return datatypes[i].name;
+    return "?";
+}
+
 ncclResult_t hostnccl_datatype(const char *call, ncclDataType_t datatype, enum rt_type *ret)
 {
     if ((unsigned)datatype >= ncclNumTypes)

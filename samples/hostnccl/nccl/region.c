@@ -154,12 +154,13 @@ static bool is_that_file(int fd, const struct id *id)
            memcmp(head.token, id->token, sizeof head.token) == 0;
 }
 
-/* The head, the members, the transports. */
+/* The head, the members, their notes, the transports. */
 static ncclResult_t map_file(int fd, int ranks, struct hostnccl_region *region)
 {
     size_t members = whole_pages((uint64_t)ranks * sizeof(struct hostnccl_member));
+    size_t notes = whole_pages(hostnccl_notes_bytes(ranks));
     size_t each = whole_pages(rt_shm_bytes(ranks));
-    region->bytes = PAGE + members + 3 * each;
+    region->bytes = PAGE + members + notes + 3 * each;
     region->ranks = ranks;
     if (ftruncate(fd, (off_t)region->bytes) != 0)
         return hostnccl_fail(ncclSystemError, "shared memory: %s", strerror(errno));
@@ -168,9 +169,10 @@ static ncclResult_t map_file(int fd, int ranks, struct hostnccl_region *region)
         return hostnccl_fail(ncclSystemError, "shared memory: %s", strerror(errno));
     region->head = (struct hostnccl_region_head *)base;
     region->members = (struct hostnccl_member *)(base + PAGE);
-    region->data = base + PAGE + members;
-    region->control = base + PAGE + members + each;
-    region->rescue = base + PAGE + members + 2 * each;
+    region->notes = base + PAGE + members;
+    region->data = base + PAGE + members + notes;
+    region->control = (char *)region->data + each;
+    region->rescue = (char *)region->control + each;
     return ncclSuccess;
 }
 

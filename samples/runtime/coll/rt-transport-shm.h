@@ -53,6 +53,8 @@ int rt_transport_shm_init(struct rt_transport_shm *t, void *region, int rank, in
 void rt_transport_shm_release(struct rt_transport_shm *t);
 /* End this rank's waits, now and later, with -ECANCELED. */
 void rt_transport_shm_abort(struct rt_transport_shm *t);
+/* Peers that wait for this rank, now or later, get -ECONNRESET; all that is left is to release it. */
+void rt_transport_shm_leave(struct rt_transport_shm *t);
 
 /* Is the process that took place `rank` alive and not released? Places not yet taken count as
  * alive. */

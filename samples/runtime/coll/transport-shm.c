@@ -516,3 +516,8 @@ void rt_transport_shm_abort(struct rt_transport_shm *t)
     __atomic_store_n(&t->aborted, 1, __ATOMIC_SEQ_CST);
     ring_bell(place_of(t, t->base.rank));
 }
+
+void rt_transport_shm_leave(struct rt_transport_shm *t)
+{
+    leave(t);
+}

@@ -278,6 +278,77 @@ static int missing_case(ncclUniqueId id, int rank, int size)
     return 0;
 }
 
+/* ---- ranks that differ ---- */
+
+static ncclResult_t call(int what, int32_t *data, ncclComm_t comm)
+{
+    switch (what) {
+    case 0:
+        return ncclAllReduce(data, data, 100, ncclInt32, ncclSum, comm, NULL);
+    case 1:
+        return ncclAllReduce(data, data, 50, ncclInt32, ncclSum, comm, NULL);
+    case 2:
+        return ncclAllReduce(data, data, 100, ncclFloat32, ncclSum, comm, NULL);
+    case 3:
+        return ncclAllReduce(data, data, 100, ncclInt32, ncclMax, comm, NULL);
+    case 4:
+        return ncclBroadcast(data, data, 100, ncclInt32, 0, comm, NULL);
+    default:
+        return ncclBroadcast(data, data, 100, ncclInt32, 1, comm, NULL);
+    }
+}
+
+static const char *const texts[] = {
+    "ncclAllReduce of 100 ncclInt32, sum",    "ncclAllReduce of 50 ncclInt32, sum",
+    "ncclAllReduce of 100 ncclFloat32, sum",  "ncclAllReduce of 100 ncclInt32, max",
+    "ncclBroadcast of 100 ncclInt32, root 0", "ncclBroadcast of 100 ncclInt32, root 1"};
+
+/* The last rank calls another one than the others: all of them are told what. */
+static int differ(ncclUniqueId id, int rank, int size, int mine, int theirs)
+{
+    ncclComm_t comm;
+    ncclResult_t async = ncclSuccess;
+    static __thread int32_t data[100];
+    OK(ncclCommInitRank(&comm, size, id, rank));
+    OK(call(0, data, comm));
+    OK(cudaStreamSynchronize(NULL));
+    int what = rank == size - 1 ? mine : theirs;
+    /* who needs nobody else may get through the first, not through all */
+    cudaError_t error = cudaSuccess;
+    for (int i = 0; i < 100 && error == cudaSuccess; i++) {
+        OK(call(what, data, comm));
+        error = cudaStreamSynchronize(NULL);
+    }
+    CHECK(error == cudaErrorLaunchFailure);
+    OK(ncclCommGetAsyncError(comm, &async));
+    CHECK(async == ncclInvalidUsage);
+    const char *text = ncclGetLastError(comm);
+    CHECK(strstr(text, "collective number"));
+    CHECK(strstr(text, texts[mine]) && strstr(text, texts[theirs]));
+    return ncclCommAbort(comm);
+}
+
+static int differ_in_count(ncclUniqueId id, int rank, int size)
+{
+    return differ(id, rank, size, 1, 0);
+}
+static int differ_in_type(ncclUniqueId id, int rank, int size)
+{
+    return differ(id, rank, size, 2, 0);
+}
+static int differ_in_operation(ncclUniqueId id, int rank, int size)
+{
+    return differ(id, rank, size, 3, 0);
+}
+static int differ_in_function(ncclUniqueId id, int rank, int size)
+{
+    return differ(id, rank, size, 4, 0);
+}
+static int differ_in_root(ncclUniqueId id, int rank, int size)
+{
+    return differ(id, rank, size, 5, 4);
+}
+
 /* ---- windows and groups ---- */
 
 static int windows_case(ncclUniqueId id, int rank, int size)
@@ -353,6 +424,15 @@ static void ranks_that_do_not_come_are_named(void **state)
     run_ranks(missing_case, 5);
     unsetenv("HOSTNCCL_INIT_TIMEOUT_MS");
 }
+static void ranks_that_differ_are_told_in_what(void **state)
+{
+    static case_fn *const cases[] = {differ_in_count, differ_in_type, differ_in_operation,
+                                     differ_in_function, differ_in_root};
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+        run_ranks(cases[i], 2);
+        run_ranks(cases[i], 4);
+    }
+}
 static void windows_are_registered_and_forgotten(void **state)
 {
     run_ranks(windows_case, 2);
@@ -389,6 +469,7 @@ int main(void)
         cmocka_unit_test(nonblocking_calls_are_in_progress_until_done),
         cmocka_unit_test(abort_ends_what_is_in_progress),
         cmocka_unit_test(ranks_that_do_not_come_are_named),
+        cmocka_unit_test(ranks_that_differ_are_told_in_what),
         cmocka_unit_test(windows_are_registered_and_forgotten),
         cmocka_unit_test(simulated_group_runs_nothing),
     };
