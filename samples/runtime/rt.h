@@ -66,12 +66,12 @@
  *
  * Environment: RT_FUSION_THRESHOLD, bytes that go as one (128 MiB; 0: no fusion) · RT_CYCLE_TIME,
  * ms between two looks for ready tensors (1) · RT_ALLREDUCE, how all allreduces go: ring,
- * recursive-doubling, halving-doubling, tree, double-tree (by MPI over all ranks), hierarchical or
+ * recursive-doubling, halving-doubling, tree, double-tree, flat (by MPI over all ranks), hierarchical or
  * hierarchical:NAME (NCCL inside hosts, that one between them), two-level-ring (auto: by the table) ·
  * RT_TABLE, rt_tune's file (~/.config/ringscope/allreduce.table; none: hierarchical, by size between
  * hosts; rt-choice.h) · RT_DETERMINISTIC, 1: bit-for-bit equal results in every run on as many ranks,
- * whatever was ready when, fused with what, and laid on which hosts: allreduces go by
- * recursive-doubling and halving-doubling over all ranks (0) · RT_COMPRESSION, none, fp16 or
+ * whatever was ready when and fused with what, of allreduces also however ranks are laid on hosts:
+ * they go by recursive-doubling and halving-doubling over all ranks (0) · RT_COMPRESSION, none, fp16 or
  * bf16 where an operation says nothing (none) · RT_TIMELINE, the file that rank 0 writes (none) ·
  * RT_TIMELINE_MARK_CYCLES, 1: with a mark where a cycle starts (0) · RT_ON_DEATH,
  * exit or error (exit) · RT_HOST.

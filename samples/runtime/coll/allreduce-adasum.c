@@ -32,7 +32,8 @@ struct products {
     double aa, ab, bb;
 };
 
-/* Some sums side by side: one alone would wait for itself at each number. */
+/* Some sums side by side: one alone would wait for itself at each number. Which one a number goes to
+ * doesn't depend on the length: zeros behind a tensor, as in a fusion buffer, change no bit. */
 static void add_products(struct products lanes[LANES], const double *a, const double *b, uint64_t n)
 {
     uint64_t i = 0;
@@ -44,9 +45,9 @@ static void add_products(struct products lanes[LANES], const double *a, const do
             lanes[k].bb += y * y;
         }
     for (; i < n; i++) {
-        lanes[0].aa += a[i] * a[i];
-        lanes[0].ab += a[i] * b[i];
-        lanes[0].bb += b[i] * b[i];
+        lanes[i % LANES].aa += a[i] * a[i];
+        lanes[i % LANES].ab += a[i] * b[i];
+        lanes[i % LANES].bb += b[i] * b[i];
     }
 }
 

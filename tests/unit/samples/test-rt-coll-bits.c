@@ -110,6 +110,36 @@ static void a_ring_has_other_bits_elsewhere(void **state)
     assert_memory_not_equal(first, moved, sizeof first);
 }
 
+/* Of doubles, so that a dot product's last bit shows. */
+static int adasum_rank(struct rt_transport *t, void *argument)
+{
+    enum { TENSORS = 40, PADDED = 48 };
+    uint64_t exact[TENSORS], padded[TENSORS];
+    double alone[PADDED], fused[TENSORS][PADDED] = {{0}};
+    int error = 0;
+    for (int i = 0; i < TENSORS; i++) {
+        exact[i] = (uint64_t)i + 1;
+        padded[i] = PADDED;
+        for (uint64_t k = 0; k < exact[i]; k++)
+            fused[i][k] = number(t->rank, k * 64 + (uint64_t)i) * 1e-3;
+    }
+    double given[TENSORS][PADDED];
+    memcpy(given, fused, sizeof given);
+    error = rt_allreduce_adasum(t, fused, fused, padded, TENSORS, RT_FLOAT64);
+    for (int i = 0; i < TENSORS && !error; i++) {
+        error = rt_allreduce_adasum(t, given[i], alone, &exact[i], 1, RT_FLOAT64);
+        if (!error && memcmp(alone, fused[i], exact[i] * sizeof(double)) != 0)
+            error = WRONG_VALUE;
+    }
+    return error;
+}
+
+static void adasum_has_the_same_bits_alone_and_fused(void **state)
+{
+    for (int size = 2; size <= 5; size++)
+        assert_int_equal(run_ranks(size, false, adasum_rank, NULL), 0);
+}
+
 static void costs_grow_with_bytes_and_follow_their_formulas(void **state)
 {
     const struct rt_cost inside = {1e-6, 1e-10, 5e-11, 256 << 10};
@@ -144,6 +174,7 @@ int main(void)
         cmocka_unit_test(sums_with_the_same_bits_have_them_anywhere),
         cmocka_unit_test(halving_and_doubling_have_the_same_bits),
         cmocka_unit_test(a_ring_has_other_bits_elsewhere),
+        cmocka_unit_test(adasum_has_the_same_bits_alone_and_fused),
         cmocka_unit_test(costs_grow_with_bytes_and_follow_their_formulas),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
