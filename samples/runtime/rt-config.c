@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rt-cache.h"
+
 struct setting {
     const char *name;
     const char *expected;
@@ -20,6 +22,16 @@ static int read_threshold(const char *text, struct rt_config *config)
     if (*text < '0' || *text > '9' || *end || errno)
         return -EINVAL;
     config->fusion_threshold = bytes;
+    return 0;
+}
+
+static int read_capacity(const char *text, struct rt_config *config)
+{
+    char *end;
+    unsigned long long slots = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || slots > RT_CACHE_CAPACITY_MAX)
+        return -EINVAL;
+    config->cache_capacity = (uint32_t)slots;
     return 0;
 }
 
@@ -101,6 +113,7 @@ int rt_config_read(struct rt_config *ret, char *message, size_t message_bytes)
 {
     const struct setting settings[] = {
         {"RT_FUSION_THRESHOLD", "a number of bytes", read_threshold},
+        {"RT_CACHE_CAPACITY", "a number of tensors, at most 1000000", read_capacity},
         {"RT_CYCLE_TIME", "a number of milliseconds", read_cycle},
         {"RT_HIERARCHICAL_ALLREDUCE", "nothing: use RT_ALLREDUCE=ring or hierarchical", refuse},
         {"RT_ALLREDUCE", RT_PLAN_NAMES, read_allreduce},
@@ -112,6 +125,7 @@ int rt_config_read(struct rt_config *ret, char *message, size_t message_bytes)
     };
     struct rt_config config = {
         .fusion_threshold = 128u << 20,
+        .cache_capacity = 1024,
         .cycle_ns = 1000000,
         .hierarchical = true,
         .exits_on_death = true,

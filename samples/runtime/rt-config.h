@@ -14,6 +14,7 @@
 
 struct rt_config {
     uint64_t fusion_threshold; /* bytes */
+    uint32_t cache_capacity;   /* tensors */
     uint64_t cycle_ns;
     bool hierarchical; /* NCCL inside hosts: not where a plan goes by MPI alone */
     bool is_planned;   /* every allreduce goes by `plan` */

@@ -2,19 +2,25 @@
 #include "rt-coordinator.h"
 
 #include <errno.h>
-#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "rt-cache.h"
 #include "rt-fusion.h"
+#include "rt-index.h"
+#include "rt-member.h"
 #include "rt-timeline.h"
 #include "rt-waiting.h"
 
 struct rt_coordinator {
     int size;
     uint64_t fusion_threshold;
-    void *names;               /* tree of struct rt_waiting, those not ready */
+    struct rt_cache *cache;
+    uint32_t cache_capacity;
+    uint64_t orders;           /* given */
+    uint64_t *orders_read;     /* by rank, as it said last */
+    struct rt_index waiting;   /* struct rt_waiting, those not ready */
     struct rt_waiting **ready; /* in the sequence of their orders, where `sorted` */
     unsigned ready_count, ready_room;
     bool sorted;
@@ -25,7 +31,8 @@ struct rt_coordinator {
     bool ended;   /* the last order was given */
 };
 
-struct rt_coordinator *rt_coordinator_new(int size, uint64_t fusion_threshold)
+struct rt_coordinator *rt_coordinator_new(int size, uint64_t fusion_threshold,
+                                          uint32_t cache_capacity)
 {
     struct rt_coordinator *c = calloc(1, sizeof *c);
     if (!c)
@@ -34,37 +41,35 @@ struct rt_coordinator *rt_coordinator_new(int size, uint64_t fusion_threshold)
     c->fusion_threshold = fusion_threshold;
     c->leaving = calloc((size_t)size, sizeof *c->leaving);
     c->joined = calloc((size_t)size, sizeof *c->joined);
-    if (!c->leaving || !c->joined) {
+    c->cache = rt_cache_new(true);
+    c->cache_capacity = cache_capacity;
+    c->orders_read = calloc((size_t)size, sizeof *c->orders_read);
+    if (!c->leaving || !c->joined || !c->cache || !c->orders_read) {
         rt_coordinator_free(c);
         return NULL;
     }
     return c;
 }
 
-static void free_waiting(void *w)
-{
-    rt_waiting_free(w);
-}
-
 void rt_coordinator_free(struct rt_coordinator *c)
 {
+    uint32_t at = 0;
     if (!c)
         return;
-    tdestroy(c->names, free_waiting);
+    for (struct rt_waiting *w; (w = rt_index_next(&c->waiting, &at));)
+        rt_waiting_free(w);
+    rt_index_release(&c->waiting);
     for (unsigned i = 0; i < c->ready_count; i++)
         rt_waiting_free(c->ready[i]);
     free(c->ready);
     free(c->leaving);
     free(c->joined);
+    rt_cache_free(c->cache);
+    free(c->orders_read);
     free(c);
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(((const struct rt_waiting *)a)->tensor.name,
-                  ((const struct rt_waiting *)b)->tensor.name);
-}
-
+/* The caller takes it from those that wait. */
 static int make_ready(struct rt_coordinator *c, struct rt_waiting *w)
 {
     if (c->ready_count == c->ready_room) {
@@ -75,7 +80,7 @@ static int make_ready(struct rt_coordinator *c, struct rt_waiting *w)
         c->ready = grown;
         c->ready_room = room;
     }
-    tdelete(w, &c->names, compare_names);
+    rt_index_remove(&c->waiting, 0, w->tensor.name);
     w->sequence = c->sequence++;
     c->ready[c->ready_count++] = w;
     c->sorted = false;
@@ -105,30 +110,18 @@ static bool is_decided(struct rt_coordinator *c, struct rt_waiting *w)
     return w->lost || is_complete(c, w);
 }
 
-struct search {
-    struct rt_coordinator *c;
-    struct rt_waiting *found;
-};
-
-static void find_decided(const void *node, VISIT visit, void *data)
-{
-    struct search *s = data;
-    struct rt_waiting *w = *(struct rt_waiting *const *)node;
-    if ((visit == postorder || visit == leaf) && !s->found && is_decided(s->c, w))
-        s->found = w;
-}
-
 /* After a rank has joined or left. */
 static int find_all_decided(struct rt_coordinator *c)
 {
-    struct search s = {c, NULL};
-    int error = 0;
-    do { /* one a time: moving one changes the tree */
-        s.found = NULL;
-        twalk_r(c->names, find_decided, &s);
-        if (s.found)
-            error = make_ready(c, s.found);
-    } while (s.found && !error);
+    struct rt_waiting **all = malloc((c->waiting.count + 1) * sizeof(*all));
+    uint32_t at = 0, n = 0;
+    int error = all ? 0 : -ENOMEM;
+    for (struct rt_waiting *w; all && (w = rt_index_next(&c->waiting, &at));)
+        all[n++] = w;
+    for (uint32_t i = 0; i < n && !error; i++)
+        if (is_decided(c, all[i]))
+            error = make_ready(c, all[i]);
+    free(all);
     return error;
 }
 
@@ -143,13 +136,11 @@ static int announce_leaving(struct rt_coordinator *c, int rank)
 
 static struct rt_waiting *find_or_add(struct rt_coordinator *c, const struct rt_tensor *tensor)
 {
-    struct rt_waiting key;
-    key.tensor = *tensor;
-    void *found = tfind(&key, &c->names, compare_names);
-    if (found)
-        return *(struct rt_waiting **)found;
-    struct rt_waiting *w = rt_waiting_new(tensor, c->size);
-    if (w && !tsearch(w, &c->names, compare_names)) {
+    struct rt_waiting *w = rt_index_find(&c->waiting, 0, tensor->name);
+    if (w)
+        return w;
+    w = rt_waiting_new(tensor, c->size);
+    if (w && rt_index_add(&c->waiting, 0, w->tensor.name, w)) {
         rt_waiting_free(w);
         w = NULL;
     }
@@ -180,7 +171,87 @@ int rt_coordinator_announce(struct rt_coordinator *c, int rank, const struct rt_
     return make_ready(c, w);
 }
 
+static int hear_bits(struct rt_coordinator *c, int rank, const uint8_t *bits, uint32_t bytes)
+{
+    int error = 0;
+    for (uint32_t slot = 0; slot < bytes * 8 && !error; slot++) {
+        if (!(bits[slot / 8] >> slot % 8 & 1))
+            continue;
+        const struct rt_tensor *meant = rt_cache_at_order(c->cache, slot, c->orders_read[rank]);
+        error = meant ? rt_coordinator_announce(c, rank, meant) : -EPROTO;
+    }
+    return error;
+}
+
+int rt_coordinator_hear(struct rt_coordinator *c, int rank, struct rt_reader *from)
+{
+    struct rt_announcement head;
+    if (rt_get(from, &head, sizeof head) || head.orders_read < c->orders_read[rank] ||
+        head.orders_read > c->orders || head.bit_bytes > from->left)
+        return -EPROTO;
+    c->orders_read[rank] = head.orders_read;
+    int error = hear_bits(c, rank, from->at, head.bit_bytes);
+    from->at += head.bit_bytes;
+    from->left -= head.bit_bytes;
+    for (uint32_t i = 0; i < head.tensors && !error; i++) {
+        struct rt_tensor tensor;
+        error = rt_get_tensor(from, &tensor);
+        if (!error)
+            error = rt_coordinator_announce(c, rank, &tensor);
+    }
+    return error;
+}
+
 /* ---- orders ---- */
+
+/* A rank that has joined announces nothing, and reads all orders before it goes on; one that leaves
+ * announces no more. */
+static void forget_past(struct rt_coordinator *c)
+{
+    uint64_t all = c->orders;
+    for (int r = 0; r < c->size; r++)
+        if (!c->joined[r] && !c->leaving[r] && c->orders_read[r] < all)
+            all = c->orders_read[r];
+    rt_cache_forget_past(c->cache, all);
+}
+
+static bool may_be_cached(const struct rt_tensor *t)
+{
+    return t->kind != RT_JOIN && t->kind != RT_SHUTDOWN;
+}
+
+/* What all agree about is cached from now on. */
+static int choose_slot(struct rt_coordinator *c, const struct rt_tensor *t, uint32_t *ret)
+{
+    uint32_t slot = may_be_cached(t) ? rt_cache_find(c->cache, t->name) : RT_SLOT_NONE;
+    const struct rt_tensor *known = rt_cache_at(c->cache, slot);
+    *ret = slot;
+    if (known && rt_tensor_is_like(known, t) && known->priority == t->priority) {
+        rt_cache_touch(c->cache, slot);
+        return 0;
+    }
+    if (slot == RT_SLOT_NONE && may_be_cached(t) && c->cache_capacity > 0)
+        slot = rt_cache_choose(c->cache, c->cache_capacity);
+    if (slot == RT_SLOT_NONE)
+        return 0;
+    *ret = slot | RT_SLOT_STORE;
+    return rt_cache_store(c->cache, slot, t, c->orders);
+}
+
+static int choose_slots(struct rt_coordinator *c, struct rt_order *order)
+{
+    int error = 0;
+    order->slots = malloc((order->n + 1) * sizeof *order->slots);
+    if (!order->slots)
+        return -ENOMEM;
+    c->orders++;
+    for (uint32_t i = 0; i < order->n && !error; i++) {
+        order->slots[i] = RT_SLOT_NONE;
+        if (!order->error)
+            error = choose_slot(c, &order->tensors[i], &order->slots[i]);
+    }
+    return error;
+}
 
 static bool lacks_its_root(const struct rt_coordinator *c, const struct rt_waiting *w)
 {
@@ -318,12 +389,15 @@ int rt_coordinator_next(struct rt_coordinator *c, struct rt_order *ret)
     if (!c->sorted && c->ready_count > 1)
         qsort(c->ready, c->ready_count, sizeof *c->ready, compare_ready);
     c->sorted = true;
+    forget_past(c);
     if (c->ready_count > 0)
         error = is_sound(c, c->ready[0]) ? order_ready(c, ret) : refuse_first(c, ret);
     else if (c->leaving_count == c->size && !c->ended)
         error = order_shutdown(c, ret);
     else
         return 0;
+    if (!error)
+        error = choose_slots(c, ret);
     if (error)
         rt_order_clear(ret);
     return error ? error : 1;

@@ -20,12 +20,16 @@
 
 struct rt_coordinator;
 
-/* NULL: no memory. */
-struct rt_coordinator *rt_coordinator_new(int size, uint64_t fusion_threshold);
+/* The cache keeps `cache_capacity` tensors. NULL: no memory. */
+struct rt_coordinator *rt_coordinator_new(int size, uint64_t fusion_threshold,
+                                          uint32_t cache_capacity);
 void rt_coordinator_free(struct rt_coordinator *c);
 
 /* `rank` has `tensor` ready. -ENOMEM; -EPROTO: that rank has announced it already. */
 int rt_coordinator_announce(struct rt_coordinator *c, int rank, const struct rt_tensor *tensor);
+
+/* Reads what that rank put with rt_member_put. -ENOMEM, -EPROTO. */
+int rt_coordinator_hear(struct rt_coordinator *c, int rank, struct rt_reader *from);
 
 /* 1 and the next order, which the caller clears; 0 none now; -ENOMEM. */
 int rt_coordinator_next(struct rt_coordinator *c, struct rt_order *ret);

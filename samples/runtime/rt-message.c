@@ -53,12 +53,13 @@ const char *rt_compression_name(enum rt_compression compression)
 void rt_order_clear(struct rt_order *order)
 {
     free(order->tensors);
+    free(order->slots);
     free(order->text);
     free(order->addressees);
     *order = (struct rt_order){0};
 }
 
-static void put(struct rt_bytes *to, const void *data, size_t n)
+void rt_put(struct rt_bytes *to, const void *data, size_t n)
 {
     if (to->n + n > to->capacity && !to->failed) {
         size_t capacity = (to->n + n) * 2;
@@ -79,29 +80,31 @@ static void put(struct rt_bytes *to, const void *data, size_t n)
 static void put_text(struct rt_bytes *to, const char *text)
 {
     uint32_t n = text ? (uint32_t)strlen(text) : 0;
-    put(to, &n, sizeof n);
-    put(to, text, n);
+    rt_put(to, &n, sizeof n);
+    rt_put(to, text, n);
 }
 
 void rt_put_tensor(struct rt_bytes *to, const struct rt_tensor *tensor)
 {
-    put(to, tensor, offsetof(struct rt_tensor, name));
+    rt_put(to, tensor, offsetof(struct rt_tensor, name));
     put_text(to, tensor->name);
     put_text(to, tensor->shape);
 }
 
 void rt_put_order(struct rt_bytes *to, const struct rt_order *order)
 {
-    put(to, &order->error, sizeof order->error);
+    rt_put(to, &order->error, sizeof order->error);
     put_text(to, order->text);
-    put(to, &order->addressee_count, sizeof order->addressee_count);
-    put(to, order->addressees, order->addressee_count * sizeof *order->addressees);
-    put(to, &order->n, sizeof order->n);
+    rt_put(to, &order->addressee_count, sizeof order->addressee_count);
+    rt_put(to, order->addressees, order->addressee_count * sizeof *order->addressees);
+    rt_put(to, &order->n, sizeof order->n);
+    rt_put(to, order->slots, order->n * sizeof *order->slots);
     for (uint32_t i = 0; i < order->n; i++)
-        rt_put_tensor(to, &order->tensors[i]);
+        if (order->slots[i] & RT_SLOT_STORE)
+            rt_put_tensor(to, &order->tensors[i]);
 }
 
-static int get(struct rt_reader *from, void *ret, size_t n)
+int rt_get(struct rt_reader *from, void *ret, size_t n)
 {
     if (from->left < n)
         return -EPROTO;
@@ -116,13 +119,13 @@ static int get(struct rt_reader *from, void *ret, size_t n)
 static int get_short_text(struct rt_reader *from, char *ret, uint32_t max)
 {
     uint32_t n;
-    return get(from, &n, sizeof n) || n > max || get(from, ret, n) ? -EPROTO : 0;
+    return rt_get(from, &n, sizeof n) || n > max || rt_get(from, ret, n) ? -EPROTO : 0;
 }
 
 int rt_get_tensor(struct rt_reader *from, struct rt_tensor *ret)
 {
     memset(ret, 0, sizeof *ret);
-    if (get(from, ret, offsetof(struct rt_tensor, name)) ||
+    if (rt_get(from, ret, offsetof(struct rt_tensor, name)) ||
         get_short_text(from, ret->name, RT_NAME_MAX) ||
         get_short_text(from, ret->shape, RT_SHAPE_MAX))
         return -EPROTO;
@@ -136,7 +139,7 @@ int rt_get_tensor(struct rt_reader *from, struct rt_tensor *ret)
 static int get_array(struct rt_reader *from, size_t each, uint32_t max, uint32_t *ret_n, void *ret)
 {
     uint32_t n;
-    if (get(from, &n, sizeof n) || n > max)
+    if (rt_get(from, &n, sizeof n) || n > max)
         return -EPROTO;
     void *data = n > 0 ? calloc(n, each) : NULL;
     if (n > 0 && !data)
@@ -149,29 +152,36 @@ static int get_array(struct rt_reader *from, size_t each, uint32_t max, uint32_t
 static int get_text(struct rt_reader *from, char **ret)
 {
     uint32_t n;
-    if (get(from, &n, sizeof n) || n > TEXT_MAX)
+    if (rt_get(from, &n, sizeof n) || n > TEXT_MAX)
         return -EPROTO;
     char *text = calloc(1, (size_t)n + 1);
     if (!text)
         return -ENOMEM;
     *ret = text;
-    return get(from, text, n);
+    return rt_get(from, text, n);
 }
 
 static int get_order(struct rt_reader *from, struct rt_order *ret)
 {
-    int error = get(from, &ret->error, sizeof ret->error);
+    int error = rt_get(from, &ret->error, sizeof ret->error);
     if (!error)
         error = get_text(from, &ret->text);
     if (!error)
         error = get_array(from, sizeof *ret->addressees, COUNT_MAX, &ret->addressee_count,
                           &ret->addressees);
     if (!error)
-        error = get(from, ret->addressees, ret->addressee_count * sizeof *ret->addressees);
+        error = rt_get(from, ret->addressees, ret->addressee_count * sizeof *ret->addressees);
     if (!error)
-        error = get_array(from, sizeof *ret->tensors, COUNT_MAX, &ret->n, &ret->tensors);
+        error = get_array(from, sizeof *ret->slots, COUNT_MAX, &ret->n, &ret->slots);
+    if (!error)
+        error = rt_get(from, ret->slots, ret->n * sizeof *ret->slots);
+    if (!error) {
+        ret->tensors = calloc(ret->n + 1, sizeof *ret->tensors);
+        error = ret->tensors ? 0 : -ENOMEM;
+    }
     for (uint32_t i = 0; i < ret->n && !error; i++)
-        error = rt_get_tensor(from, &ret->tensors[i]);
+        if (ret->slots[i] & RT_SLOT_STORE)
+            error = rt_get_tensor(from, &ret->tensors[i]);
     return error;
 }
 

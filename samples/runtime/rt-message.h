@@ -2,9 +2,9 @@
 /*
  * rt-message.h - what ranks and the coordinator tell each other, and its form on the wire.
  *
- * An announcement is a struct rt_tensor: "this rank has it ready". An order is the coordinator's
- * answer: work on these tensors, as one, now. Messages are runs of either. Byte order is the
- * machine's: all ranks of a run are of one kind.
+ * An announcement says what a rank has ready: each a struct rt_tensor, or, where it was agreed
+ * about before, a bit. An order is the coordinator's answer: work on these tensors, as one, now.
+ * Messages are runs of either. Byte order is the machine's: all ranks of a run are of one kind.
  */
 #ifndef RT_MESSAGE_H
 #define RT_MESSAGE_H
@@ -55,10 +55,15 @@ bool rt_tensor_is_like(const struct rt_tensor *a, const struct rt_tensor *b);
 /* Each rank may bring another number of rows. */
 bool rt_rows_may_differ(enum rt_kind kind);
 
+/* What a number in place of a tensor says: the slot of the response cache (rt-cache.h). */
+#define RT_SLOT_NONE  UINT32_MAX
+#define RT_SLOT_STORE 0x80000000u /* the tensor follows, and is put into that slot */
+
 /* Own storage; release with rt_order_clear. */
 struct rt_order {
     uint32_t n;
     struct rt_tensor *tensors; /* alike but for name and count */
+    uint32_t *slots;           /* of each: where it is; with RT_SLOT_STORE: where to put it */
     int32_t error;             /* negative errno: don't work on it, it failed */
     char *text;                /* then: why */
     uint32_t addressee_count;  /* 0: all ranks */
@@ -74,7 +79,9 @@ struct rt_bytes {
     int failed;
 };
 
+void rt_put(struct rt_bytes *to, const void *data, size_t n);
 void rt_put_tensor(struct rt_bytes *to, const struct rt_tensor *tensor);
+/* A tensor whose slot all ranks know goes as that number. */
 void rt_put_order(struct rt_bytes *to, const struct rt_order *order);
 
 /* What is left to read of a message. */
@@ -83,7 +90,9 @@ struct rt_reader {
     size_t left;
 };
 
-/* -EPROTO where the bytes are not such a record, -ENOMEM. */
+/* -EPROTO where the bytes are not such a record, -ENOMEM. Of an order's tensors those that went as
+ * a number are zeros. */
+int rt_get(struct rt_reader *from, void *ret, size_t n);
 int rt_get_tensor(struct rt_reader *from, struct rt_tensor *ret);
 int rt_get_order(struct rt_reader *from, struct rt_order *ret);
 

@@ -32,9 +32,10 @@ struct rt_operation {
     struct rt_parts *parts;    /* allgather, alltoall: what comes of it */
     bool stand_in;
     struct rt_phases phases;
+    /* the table's */
     int handle;
     bool announced;
-    struct rt_operation *next;
+    struct rt_operation *next, *before; /* in the order they were added */
 };
 
 /* NULL: no memory. */

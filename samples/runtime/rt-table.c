@@ -6,19 +6,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rt-index.h"
+
 struct slot {
     enum { SLOT_FREE, SLOT_PENDING, SLOT_DONE } state;
     int result;
     char *text;
+    int next_free; /* -1: none */
 };
 
 struct rt_table {
     pthread_mutex_t lock; /* of all below */
     pthread_cond_t work, done;
-    struct rt_operation *first, **end; /* in the order they were added */
-    struct slot *slots;                /* by handle */
+    struct rt_operation *first, *last; /* in the order they were added */
+    struct rt_operation *first_new;    /* from it on nobody was told */
+    struct rt_index names;
+    struct slot *slots; /* by handle */
     int slot_count;
-    bool joining; /* an operation of kind RT_JOIN is not done */
+    int first_free; /* slot; -1: none */
+    bool joining;   /* an operation of kind RT_JOIN is not done */
     bool closed;
     int broken; /* what all waiting ends with, and the text; 0: not */
     char *broken_text;
@@ -32,7 +38,7 @@ struct rt_table *rt_table_new(void)
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->work, NULL);
     pthread_cond_init(&t->done, NULL);
-    t->end = &t->first;
+    t->first_free = -1;
     return t;
 }
 
@@ -48,6 +54,7 @@ void rt_table_free(struct rt_table *t)
         free(t->slots[i].text);
     free(t->slots);
     free(t->broken_text);
+    rt_index_release(&t->names);
     pthread_cond_destroy(&t->done);
     pthread_cond_destroy(&t->work);
     pthread_mutex_destroy(&t->lock);
@@ -56,28 +63,38 @@ void rt_table_free(struct rt_table *t)
 
 static struct rt_operation *find(struct rt_table *t, const char *name)
 {
-    for (struct rt_operation *o = t->first; o; o = o->next)
-        if (strcmp(o->tensor.name, name) == 0)
-            return o;
-    return NULL;
+    return rt_index_find(&t->names, 0, name);
+}
+
+static int more_slots(struct rt_table *t)
+{
+    const int count = t->slot_count * 2 + 16;
+    struct slot *slots = realloc(t->slots, (size_t)count * sizeof *slots);
+    if (!slots)
+        return -ENOMEM;
+    for (int i = t->slot_count; i < count; i++)
+        slots[i] = (struct slot){.next_free = i + 1 < count ? i + 1 : -1};
+    t->first_free = t->slot_count;
+    t->slots = slots;
+    t->slot_count = count;
+    return 0;
 }
 
 static int take_slot(struct rt_table *t)
 {
-    int i = 0;
-    while (i < t->slot_count && t->slots[i].state != SLOT_FREE)
-        i++;
-    if (i == t->slot_count) {
-        int count = t->slot_count * 2 + 16;
-        struct slot *slots = realloc(t->slots, (size_t)count * sizeof *slots);
-        if (!slots)
-            return -ENOMEM;
-        memset(slots + t->slot_count, 0, (size_t)(count - t->slot_count) * sizeof *slots);
-        t->slots = slots;
-        t->slot_count = count;
-    }
+    int error = t->first_free < 0 ? more_slots(t) : 0;
+    if (error)
+        return error;
+    const int i = t->first_free;
+    t->first_free = t->slots[i].next_free;
     t->slots[i] = (struct slot){.state = SLOT_PENDING};
     return i;
+}
+
+static void free_slot(struct rt_table *t, int i)
+{
+    t->slots[i] = (struct slot){.next_free = t->first_free};
+    t->first_free = i;
 }
 
 static int add(struct rt_table *t, struct rt_operation *operation)
@@ -93,12 +110,19 @@ static int add(struct rt_table *t, struct rt_operation *operation)
     int handle = take_slot(t);
     if (handle < 0)
         return handle;
+    if (rt_index_add(&t->names, 0, operation->tensor.name, operation)) {
+        free_slot(t, handle);
+        return -ENOMEM;
+    }
     operation->handle = handle;
     operation->announced = false;
     operation->next = NULL;
+    operation->before = t->last;
     t->joining = t->joining || operation->tensor.kind == RT_JOIN;
-    *t->end = operation;
-    t->end = &operation->next;
+    *(t->last ? &t->last->next : &t->first) = operation;
+    t->last = operation;
+    if (!t->first_new)
+        t->first_new = operation;
     pthread_cond_signal(&t->work);
     return handle;
 }
@@ -137,7 +161,7 @@ int rt_table_wait(struct rt_table *t, int handle, char **ret_text)
         } else {
             result = t->slots[handle].result;
             *ret_text = t->slots[handle].text;
-            t->slots[handle] = (struct slot){0};
+            free_slot(t, handle);
         }
     }
     pthread_mutex_unlock(&t->lock);
@@ -155,11 +179,11 @@ void rt_table_wait_for_work(struct rt_table *t)
 struct rt_operation *rt_table_take_new(struct rt_table *t)
 {
     pthread_mutex_lock(&t->lock);
-    struct rt_operation *o = t->first;
-    while (o && o->announced)
-        o = o->next;
-    if (o)
+    struct rt_operation *o = t->first_new;
+    if (o) {
         o->announced = true;
+        t->first_new = o->next;
+    }
     pthread_mutex_unlock(&t->lock);
     return o;
 }
@@ -174,21 +198,20 @@ struct rt_operation *rt_table_find(struct rt_table *t, const char *name)
     return o;
 }
 
-static void finish(struct rt_table *t, struct rt_operation *operation, int result, const char *text)
+static void finish(struct rt_table *t, struct rt_operation *o, int result, const char *text)
 {
-    struct rt_operation **place = &t->first;
-    while (*place != operation)
-        place = &(*place)->next;
-    *place = operation->next;
-    if (t->end == &operation->next)
-        t->end = place;
-    rt_phase_done(&operation->phases);
-    t->joining = t->joining && operation->tensor.kind != RT_JOIN;
-    struct slot *slot = &t->slots[operation->handle];
+    *(o->before ? &o->before->next : &t->first) = o->next;
+    *(o->next ? &o->next->before : &t->last) = o->before;
+    if (t->first_new == o)
+        t->first_new = o->next;
+    rt_index_remove(&t->names, 0, o->tensor.name);
+    rt_phase_done(&o->phases);
+    t->joining = t->joining && o->tensor.kind != RT_JOIN;
+    struct slot *slot = &t->slots[o->handle];
     slot->state = SLOT_DONE;
     slot->result = result;
     slot->text = text ? strdup(text) : NULL;
-    rt_operation_free(operation);
+    rt_operation_free(o);
 }
 
 void rt_table_finish(struct rt_table *t, struct rt_operation *operation, int result,

@@ -12,6 +12,7 @@
 #include "rt-coordinator.h"
 #include "rt-execute.h"
 #include "rt-lifeline.h"
+#include "rt-member.h"
 #include "rt-nvtx.h"
 
 #define COORDINATOR 0
@@ -26,6 +27,7 @@ struct rt_worker {
     struct rt_groups groups;
     struct rt_lifeline *lifeline;
     struct rt_executor executor;
+    struct rt_member *member;
     struct rt_coordinator *coordinator; /* on rank 0 */
     bool ended;
     pthread_t thread;
@@ -151,7 +153,7 @@ static int obey(struct rt_worker *w, const struct rt_bytes *message)
     int error = 0;
     while (reader.left > 0 && !error) {
         struct rt_order order;
-        error = rt_get_order(&reader, &order);
+        error = rt_member_get_order(w->member, &reader, &order);
         if (!error && concerns_me(w, &order))
             error = add_job(&jobs, &n, &order);
         else if (!error)
@@ -165,35 +167,31 @@ static int obey(struct rt_worker *w, const struct rt_bytes *message)
 
 /* ---- a cycle ---- */
 
+static int hear(struct rt_worker *w, int from, const struct rt_bytes *message)
+{
+    struct rt_reader reader = {message->data, message->n};
+    int error = 0;
+    while (reader.left > 0 && !error)
+        error = rt_coordinator_hear(w->coordinator, from, &reader);
+    return error;
+}
+
 static int announce(struct rt_worker *w)
 {
     struct rt_bytes message = {0};
     struct rt_operation *o;
     int error = 0;
-    while (!error && (o = rt_table_take_new(w->table))) {
-        if (w->coordinator)
-            error = rt_coordinator_announce(w->coordinator, COORDINATOR, &o->tensor);
-        else
-            rt_put_tensor(&message, &o->tensor);
-    }
+    while (!error && (o = rt_table_take_new(w->table)))
+        error = rt_member_announce(w->member, &o->tensor);
+    if (!error)
+        rt_member_put(w->member, &message);
     if (message.failed)
         error = -ENOMEM;
-    if (!error && message.n > 0)
+    if (!error && w->coordinator)
+        error = hear(w, COORDINATOR, &message);
+    else if (!error && message.n > 0)
         error = w->fabric->ops->send(w->fabric, COORDINATOR, &message);
     free(message.data);
-    return error;
-}
-
-static int hear(struct rt_worker *w, int from, const struct rt_bytes *message)
-{
-    struct rt_reader reader = {message->data, message->n};
-    int error = 0;
-    while (reader.left > 0 && !error) {
-        struct rt_tensor tensor;
-        error = rt_get_tensor(&reader, &tensor);
-        if (!error)
-            error = rt_coordinator_announce(w->coordinator, from, &tensor);
-    }
     return error;
 }
 
@@ -328,8 +326,12 @@ static int set_up(struct rt_worker *w)
     error = rt_executor_init(&w->executor, &w->groups, &w->config, w->message, sizeof w->message);
     if (error)
         return error;
+    w->member = rt_member_new();
+    if (!w->member)
+        return -ENOMEM;
     if (w->groups.topology.rank == COORDINATOR) {
-        w->coordinator = rt_coordinator_new(w->groups.topology.size, w->config.fusion_threshold);
+        w->coordinator = rt_coordinator_new(w->groups.topology.size, w->config.fusion_threshold,
+                                            w->config.cache_capacity);
         error = w->coordinator ? 0 : -ENOMEM;
     }
     return error;
@@ -367,6 +369,7 @@ static void *background(void *data)
         close_table(w, error);
     rt_executor_release(&w->executor);
     rt_coordinator_free(w->coordinator);
+    rt_member_free(w->member);
     if (!error) {
         rt_lifeline_free(w->lifeline);
         rt_groups_release(&w->groups);

@@ -384,6 +384,19 @@ static void check_mismatch(void)
     int handle = rt_allreduce_async("count", words, words, 1, RT_INT32, RT_SUM, 1, 1, NULL);
     CHECK(rt_wait(handle) == 0, "after a mismatch");
     CHECK(words[0] == rt_size() * (rt_size() - 1) / 2, "sum %d", words[0]);
+
+    /* what was agreed before isn't taken for granted; all may agree about something else */
+    for (uint64_t count = 1; count <= 3; count++) {
+        CHECK(rt_wait(rt_allreduce_async("count", words, words, count, RT_INT32, RT_MAX, 1, 1,
+                                         NULL)) == 0,
+              "count %d", (int)count);
+        expect_refusal(rt_allreduce_async("count", words, words, count + (last ? 4 : 0), RT_INT32,
+                                          RT_MAX, 1, 1, NULL),
+                       "count", "shape: rank 0 [",
+                       count == 1   ? "[5]"
+                       : count == 2 ? "[6]"
+                                    : "[7]");
+    }
 }
 
 static void check_names(void)

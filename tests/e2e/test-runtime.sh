@@ -24,7 +24,7 @@ done <<EOF
 1 1
 2 1
 2 2 RT_FUSION_THRESHOLD=0
-3 2,1
+3 2,1 RT_CACHE_CAPACITY=3
 3 3 RT_FUSION_THRESHOLD=300
 4 1 RT_FUSION_THRESHOLD=5000
 4 2
@@ -49,6 +49,7 @@ refused() { # SETTING MESSAGE
     exit 1
 }
 refused RT_CYCLE_TIME=fast "RT_CYCLE_TIME is 'fast', expected"
+refused RT_CACHE_CAPACITY=1000001 "RT_CACHE_CAPACITY is '1000001', expected"
 refused RT_ALLREDUCE=wheel "RT_ALLREDUCE is 'wheel', expected auto, hierarchical"
 refused RT_HIERARCHICAL_ALLREDUCE=0 "use RT_ALLREDUCE"
 refused RUNTIME_CHECK_MPI=single "without MPI_THREAD_MULTIPLE"

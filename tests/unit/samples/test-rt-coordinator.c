@@ -62,7 +62,7 @@ static void expect_refusal(struct rt_coordinator *c, const char *name, int error
 
 static void next_waits_for_every_rank_whatever_their_sequence(void **state)
 {
-    struct rt_coordinator *c = rt_coordinator_new(3, 0);
+    struct rt_coordinator *c = rt_coordinator_new(3, 0, 0);
     announce(c, 2, "a", 8);
     announce(c, 0, "b", 8);
     announce(c, 0, "a", 8);
@@ -78,7 +78,7 @@ static void next_waits_for_every_rank_whatever_their_sequence(void **state)
 
 static void next_fuses_what_is_ready_together(void **state)
 {
-    struct rt_coordinator *c = rt_coordinator_new(2, 192);
+    struct rt_coordinator *c = rt_coordinator_new(2, 192, 0);
     static const struct {
         const char *name;
         uint64_t count;
@@ -99,7 +99,7 @@ static void next_fuses_what_is_ready_together(void **state)
 
 static void announce_twice_is_refused_until_it_is_ordered(void **state)
 {
-    struct rt_coordinator *c = rt_coordinator_new(2, 0);
+    struct rt_coordinator *c = rt_coordinator_new(2, 0, 0);
     struct rt_tensor a = tensor("a", 3);
     announce(c, 1, "a", 3);
     assert_int_equal(rt_coordinator_announce(c, 1, &a), -EPROTO);
@@ -114,7 +114,7 @@ static void announce_twice_is_refused_until_it_is_ordered(void **state)
 
 static void next_refuses_differing_counts_naming_each_rank(void **state)
 {
-    struct rt_coordinator *c = rt_coordinator_new(3, 1 << 20);
+    struct rt_coordinator *c = rt_coordinator_new(3, 1 << 20, 0);
     announce(c, 0, "w", 5);
     announce(c, 2, "w", 7);
     announce(c, 1, "w", 5);
@@ -129,7 +129,7 @@ static void next_refuses_differing_counts_naming_each_rank(void **state)
 
 static void next_refuses_every_difference(void **state)
 {
-    struct rt_coordinator *c = rt_coordinator_new(2, 0);
+    struct rt_coordinator *c = rt_coordinator_new(2, 0, 0);
     struct rt_tensor base = tensor("t", 4), other = base;
     other.type = RT_INT32;
     rt_coordinator_announce(c, 0, &base);
@@ -169,7 +169,7 @@ static void next_refuses_every_difference(void **state)
 static void expect_shapes(const struct rt_tensor *zero, const struct rt_tensor *one,
                           const char *text)
 {
-    struct rt_coordinator *c = rt_coordinator_new(2, 0);
+    struct rt_coordinator *c = rt_coordinator_new(2, 0, 0);
     char whole[256];
     rt_coordinator_announce(c, 1, one);
     rt_coordinator_announce(c, 0, zero);
@@ -209,7 +209,7 @@ static void announce_priority(struct rt_coordinator *c, int rank, const char *na
 
 static void next_takes_the_highest_priority_first(void **state)
 {
-    struct rt_coordinator *c = rt_coordinator_new(2, 0);
+    struct rt_coordinator *c = rt_coordinator_new(2, 0, 0);
     static const struct {
         const char *name;
         int priorities[2];
@@ -230,7 +230,7 @@ static void next_takes_the_highest_priority_first(void **state)
 
 static void next_fuses_from_the_highest_priority_on(void **state)
 {
-    struct rt_coordinator *c = rt_coordinator_new(1, 128);
+    struct rt_coordinator *c = rt_coordinator_new(1, 128, 0);
     for (int i = 0; i < 5; i++)
         announce_priority(c, 0, (const char *[]){"a", "b", "c", "d", "e"}[i], i);
     expect_order(c, "e+d");
@@ -242,7 +242,7 @@ static void next_fuses_from_the_highest_priority_on(void **state)
 static void next_names_every_rank_of_many(void **state)
 {
     enum { RANKS = 300 };
-    struct rt_coordinator *c = rt_coordinator_new(RANKS, 0);
+    struct rt_coordinator *c = rt_coordinator_new(RANKS, 0, 0);
     struct rt_order order;
     for (int r = 0; r < RANKS; r++)
         announce(c, r, "wide", r == 299 ? 123456789 : 987654321);
@@ -255,7 +255,7 @@ static void next_names_every_rank_of_many(void **state)
 
 static void next_after_a_rank_left_fails_for_those_that_wait(void **state)
 {
-    struct rt_coordinator *c = rt_coordinator_new(3, 0);
+    struct rt_coordinator *c = rt_coordinator_new(3, 0, 0);
     struct rt_order order;
     announce(c, 1, "announced", 4); /* by the rank that leaves: can still be done */
     announce(c, 0, "missed", 4);
@@ -291,7 +291,7 @@ static void join(struct rt_coordinator *c, int rank)
 
 static void next_does_without_ranks_that_joined_until_all_have(void **state)
 {
-    struct rt_coordinator *c = rt_coordinator_new(3, 0);
+    struct rt_coordinator *c = rt_coordinator_new(3, 0, 0);
     struct rt_order order;
     announce(c, 0, "a", 8);
     announce(c, 2, "a", 8);
@@ -317,7 +317,7 @@ static void next_does_without_ranks_that_joined_until_all_have(void **state)
 
 static void next_takes_what_came_before_a_join_first(void **state)
 {
-    struct rt_coordinator *c = rt_coordinator_new(2, 0);
+    struct rt_coordinator *c = rt_coordinator_new(2, 0, 0);
     join(c, 0);
     announce_priority(c, 1, "a", INT32_MIN);
     join(c, 1);
@@ -328,7 +328,7 @@ static void next_takes_what_came_before_a_join_first(void **state)
 
 static void next_tells_a_refusal_to_those_that_have_not_joined(void **state)
 {
-    struct rt_coordinator *c = rt_coordinator_new(3, 0);
+    struct rt_coordinator *c = rt_coordinator_new(3, 0, 0);
     struct rt_order order;
     join(c, 0);
     announce(c, 1, "a", 8);
@@ -351,7 +351,7 @@ static void next_tells_a_refusal_to_those_that_have_not_joined(void **state)
 
 static void free_with_tensors_waiting_frees_them(void **state)
 {
-    struct rt_coordinator *c = rt_coordinator_new(2, 0);
+    struct rt_coordinator *c = rt_coordinator_new(2, 0, 0);
     announce(c, 0, "a", 1);
     announce(c, 0, "b", 1);
     announce(c, 1, "b", 1);

@@ -62,11 +62,13 @@ static void tensors_come_back_as_they_were(void **state)
 
 static void put_example(struct rt_bytes *bytes)
 {
-    struct rt_tensor tensors[] = {weight, bias};
+    struct rt_tensor tensors[] = {weight, bias, weight};
+    uint32_t slots[] = {RT_SLOT_STORE | 700, RT_SLOT_NONE, 5};
     int32_t addressees[] = {4, 0, 77};
     char text[] = "no: rank 1";
-    struct rt_order order = {.n = 2,
+    struct rt_order order = {.n = 3,
                              .tensors = tensors,
+                             .slots = slots,
                              .error = -EINVAL,
                              .text = text,
                              .addressee_count = 3,
@@ -78,13 +80,18 @@ static void order_comes_back_as_it_was(void **state)
 {
     struct rt_bytes bytes = {0};
     struct rt_order got;
+    const struct rt_tensor nothing = {0};
     put_example(&bytes);
     struct rt_reader reader = {bytes.data, bytes.n};
     assert_int_equal(rt_get_order(&reader, &got), 0);
     assert_int_equal(reader.left, 0);
-    assert_int_equal(got.n, 2);
+    assert_int_equal(got.n, 3);
     assert_same(&got.tensors[0], &weight);
     assert_same(&got.tensors[1], &bias);
+    assert_same(&got.tensors[2], &nothing); /* went as a number */
+    assert_int_equal(got.slots[0], RT_SLOT_STORE | 700);
+    assert_int_equal(got.slots[1], RT_SLOT_NONE);
+    assert_int_equal(got.slots[2], 5);
     assert_int_equal(got.error, -EINVAL);
     assert_string_equal(got.text, "no: rank 1");
     assert_int_equal(got.addressee_count, 3);
