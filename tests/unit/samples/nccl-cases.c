@@ -2,12 +2,10 @@
 #include "nccl-cases.h"
 
 #include <sched.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "covering.h"
 #include "rt-reference.h"
@@ -683,42 +681,6 @@ static int abort_case(ncclComm_t comm, int rank, int size)
     return 0;
 }
 
-static int die_in_round(ncclComm_t comm, int rank, int size, int victim)
-{
-    enum { COUNT = 30000 };
-    cudaStream_t stream;
-    ncclResult_t async = ncclSuccess;
-    cudaError_t error = cudaSuccess;
-    OK(cudaStreamCreate(&stream));
-    float *data = device_array(COUNT);
-    fill(data, COUNT, RT_FLOAT32, rank, 0, RT_SUM);
-    OK(ncclAllReduce(data, data, COUNT, ncclFloat32, ncclSum, comm, stream));
-    OK(cudaStreamSynchronize(stream));
-    if (rank == victim)
-        kill(getpid(), SIGKILL);
-    /* what doesn't need the victim may still succeed; in the end it is noticed */
-    for (int i = 0; i < 10 && error == cudaSuccess; i++) {
-        if (ncclAllReduce(data, data, COUNT, ncclFloat32, ncclMax, comm, stream) != ncclSuccess)
-            break;
-        error = cudaStreamSynchronize(stream);
-    }
-    CHECK(error == cudaErrorLaunchFailure);
-    OK(ncclCommGetAsyncError(comm, &async));
-    CHECK(async == ncclRemoteError);
-    CHECK(strlen(ncclGetLastError(comm)) > 0);
-    CHECK(ncclAllReduce(data, data, COUNT, ncclFloat32, ncclMax, comm, stream) == ncclRemoteError);
-    OK(cudaStreamSynchronize(stream)); /* said once */
-    OK(ncclCommAbort(comm));
-    cudaFree(data);
-    OK(cudaStreamDestroy(stream));
-    return 0;
-}
-
-static int die_case(ncclComm_t comm, int rank, int size)
-{
-    return die_in_round(comm, rank, size, size / 2);
-}
-
 const struct nccl_case nccl_cases[] = {
     {"allreduce", allreduce_case, 0},
     {"memory", memory_case, 0},
@@ -734,7 +696,6 @@ const struct nccl_case nccl_cases[] = {
     {"split", split_case, 0},
     {"misuse", misuse_case, 0},
     {"abort", abort_case, 1},
-    {"die", die_case, 1},
 };
 const int nccl_case_count = sizeof nccl_cases / sizeof *nccl_cases;
 
@@ -743,5 +704,8 @@ const struct nccl_case *nccl_case_find(const char *name)
     for (int i = 0; i < nccl_case_count; i++)
         if (strcmp(nccl_cases[i].name, name) == 0)
             return &nccl_cases[i];
+    for (int i = 0; i < nccl_death_case_count; i++)
+        if (strcmp(nccl_death_cases[i].name, name) == 0)
+            return &nccl_death_cases[i];
     return NULL;
 }

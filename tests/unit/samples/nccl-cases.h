@@ -21,6 +21,9 @@ struct nccl_case {
 
 extern const struct nccl_case nccl_cases[];
 extern const int nccl_case_count;
+/* For processes: rank size / 2 kills itself. */
+extern const struct nccl_case nccl_death_cases[];
+extern const int nccl_death_case_count;
 
 const struct nccl_case *nccl_case_find(const char *name);
 

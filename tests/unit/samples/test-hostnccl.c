@@ -69,7 +69,7 @@ static void run_in_threads(const struct nccl_case *c, int size)
         pthread_join(ranks[i].thread, NULL);
     for (int i = 0; i < size; i++)
         if (ranks[i].line != 0)
-            fail_msg("%s, thread %d of %d: nccl-cases.c:%d", c->name, i, size, ranks[i].line);
+            fail_msg("%s, thread %d of %d: line %d", c->name, i, size, ranks[i].line);
 }
 
 /* ---- in processes ---- */
@@ -111,8 +111,8 @@ static int process_main(char **arguments)
     int rank = atoi(arguments[2]), size = atoi(arguments[3]);
     int line = c ? run_rank(c, rank, size, id_of_text(arguments[4])) : -3;
     if (line != 0)
-        fprintf(stderr, "%s, process %d of %d: nccl-cases.c:%d: %s\n", arguments[1], rank, size,
-                line, ncclGetLastError(NULL));
+        fprintf(stderr, "%s, process %d of %d: line %d: %s\n", arguments[1], rank, size, line,
+                ncclGetLastError(NULL));
     return line != 0;
 }
 
@@ -129,7 +129,7 @@ static void run_in_processes(const struct nccl_case *c, int size)
     for (int i = 0; i < size; i++) {
         int status = -1;
         waitpid(pids[i], &status, 0);
-        bool dies = strcmp(c->name, "die") == 0 && i == size / 2;
+        bool dies = strncmp(c->name, "die-", 4) == 0 && i == size / 2;
         failed += dies ? !(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) : status != 0;
     }
     assert_int_equal(failed, 0);
@@ -203,10 +203,11 @@ static void abort_ends_what_can_never_end(void **state)
 {
     run_both("abort", 2, 5);
 }
-static void death_of_a_rank_ends_the_others_operations(void **state)
+static void death_of_a_rank_in_any_call_ends_the_others_and_is_named(void **state)
 {
-    run_in_processes(nccl_case_find("die"), 2);
-    run_in_processes(nccl_case_find("die"), 5);
+    for (int i = 0; i < nccl_death_case_count; i++)
+        run_in_processes(&nccl_death_cases[i], 4);
+    run_in_processes(nccl_case_find("die-allreduce"), 2);
 }
 
 /* ---- what one process does alone ---- */
@@ -374,7 +375,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(split_makes_ordered_halves_and_none),
         cmocka_unit_test(misuse_is_refused_and_harmless),
         cmocka_unit_test(abort_ends_what_can_never_end),
-        cmocka_unit_test(death_of_a_rank_ends_the_others_operations),
+        cmocka_unit_test(death_of_a_rank_in_any_call_ends_the_others_and_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
