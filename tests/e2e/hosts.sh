@@ -5,6 +5,7 @@
 #   hosts_up COUNT RATE      RATE in tbf's words (100mbit): what every host can send; "" unlimited
 #   hosts_mpirun SLOTS ...   Open MPI's mpirun on host 0, SLOTS ranks a host; the rest are its arguments
 #   hosts_dir I              where the files that host I wrote under $HOSTS_RUN lie
+#   HOSTS_BURST              tbf's burst, before hosts_up: fast links want more than its 64kb
 #   hosts_down               called by the trap that hosts_up sets
 #
 # Ranks yield while they wait: the hosts share this machine's processors, which Open MPI can't know.
@@ -49,7 +50,7 @@ hosts_add() {
     ip netns exec "$name" ip link set v0 up
     ip netns exec "$name" ip link set lo up
     [ -z "$HOSTS_RATE" ] ||
-        ip netns exec "$name" tc qdisc replace dev v0 root tbf rate "$HOSTS_RATE" burst 64kb latency 20ms
+        ip netns exec "$name" tc qdisc replace dev v0 root tbf rate "$HOSTS_RATE" burst "${HOSTS_BURST:-64kb}" latency 20ms
 }
 
 # The agent Open MPI starts its daemons with: drop options, take the host, run the rest there.

@@ -11,6 +11,7 @@
  */
 #include "rt-cost.h"
 #include "rt-step.h"
+#include "rt-two-hosts.h"
 #include "rt-view.h"
 
 /* The m ranks of a host share its link: each has an m-th of it. */
@@ -50,6 +51,8 @@ int rt_allreduce_hierarchical(const struct rt_hosts *hosts, rt_allreduce_fn *acr
     /* an average is one over all ranks: the parts only add */
     const enum rt_op partial = rt_partial_op(type, op);
     struct rt_view view;
+    if (across == rt_allreduce && rt_two_hosts_fits(hosts, count * rt_type_bytes(type)))
+        return rt_allreduce_two_hosts(hosts, in, out, count, type, op);
 
     /* 1. This rank's part, of the ranks of its host. */
     struct rt_transport *inside = open_inside(hosts, &view);

@@ -11,6 +11,11 @@
 #define BLOCK_BYTES ((uint64_t)16 << 20)
 #define WAIT_MAX    16
 
+/* A long message goes as some shorter ones: Open MPI over TCP sends one long message to its end
+ * before it looks at what comes the other way. */
+#define PIECE_BYTES ((uint64_t)1 << 20)
+#define PIECES_MAX  8
+
 struct mpi_transport {
     struct rt_transport base;
     MPI_Comm comm;
@@ -18,7 +23,12 @@ struct mpi_transport {
     int *ranks; /* in comm, by rank here; NULL the same */
 };
 
-_Static_assert(sizeof(MPI_Request) <= sizeof(struct rt_request), "a request holds MPI's");
+/* What an rt_request holds here. */
+struct message {
+    uint64_t n;
+    MPI_Request pieces[PIECES_MAX];
+};
+_Static_assert(sizeof(struct message) <= sizeof(struct rt_request), "a request holds a message");
 
 static struct mpi_transport *mpi_of(struct rt_transport *t)
 {
@@ -30,15 +40,24 @@ static int rank_in_comm(const struct mpi_transport *m, int peer)
     return m->ranks ? m->ranks[peer] : peer;
 }
 
+static uint64_t piece_bytes(uint64_t bytes)
+{
+    uint64_t piece = (bytes + PIECES_MAX - 1) / PIECES_MAX;
+    return piece < PIECE_BYTES ? PIECE_BYTES : piece;
+}
+
 static int post_send(struct rt_transport *t, const void *data, uint64_t bytes, int peer,
                      struct rt_request *ret)
 {
     struct mpi_transport *m = mpi_of(t);
-    MPI_Request request;
-    if (MPI_Isend(data, (int)bytes, MPI_BYTE, rank_in_comm(m, peer), m->tag, m->comm, &request) !=
-        MPI_SUCCESS)
-        return -EIO;
-    memcpy(ret->word, &request, sizeof request);
+    struct message *message = (struct message *)ret->word;
+    const uint64_t piece = piece_bytes(bytes);
+    message->n = 0;
+    for (uint64_t at = 0; at < bytes; at += piece)
+        if (MPI_Isend((const char *)data + at, (int)(bytes - at < piece ? bytes - at : piece),
+                      MPI_BYTE, rank_in_comm(m, peer), m->tag, m->comm,
+                      &message->pieces[message->n++]) != MPI_SUCCESS)
+            return -EIO;
     return 0;
 }
 
@@ -46,30 +65,39 @@ static int post_recv(struct rt_transport *t, void *data, uint64_t bytes, int pee
                      struct rt_request *ret)
 {
     struct mpi_transport *m = mpi_of(t);
-    MPI_Request request;
-    if (MPI_Irecv(data, (int)bytes, MPI_BYTE, rank_in_comm(m, peer), m->tag, m->comm, &request) !=
-        MPI_SUCCESS)
-        return -EIO;
-    memcpy(ret->word, &request, sizeof request);
+    struct message *message = (struct message *)ret->word;
+    const uint64_t piece = piece_bytes(bytes);
+    message->n = 0;
+    for (uint64_t at = 0; at < bytes; at += piece)
+        if (MPI_Irecv((char *)data + at, (int)(bytes - at < piece ? bytes - at : piece), MPI_BYTE,
+                      rank_in_comm(m, peer), m->tag, m->comm,
+                      &message->pieces[message->n++]) != MPI_SUCCESS)
+            return -EIO;
     return 0;
 }
 
-static int wait_some(struct rt_request *requests, unsigned n)
+static int wait_some(MPI_Request *pending, unsigned n)
 {
-    MPI_Request pending[WAIT_MAX];
     MPI_Status statuses[WAIT_MAX]; /* MPICH's way of ignoring them makes gcc warn */
-    for (unsigned i = 0; i < n; i++)
-        memcpy(&pending[i], requests[i].word, sizeof pending[i]);
     return MPI_Waitall((int)n, pending, statuses) == MPI_SUCCESS ? 0 : -EIO;
 }
 
 /* All progress in any of MPI's calls, so waiting for a part of them first is no deadlock. */
 static int wait_all(struct rt_transport *t, struct rt_request *requests, unsigned n)
 {
+    MPI_Request pending[WAIT_MAX];
+    unsigned taken = 0;
     int error = 0;
-    for (unsigned first = 0; first < n && !error; first += WAIT_MAX)
-        error = wait_some(requests + first, n - first < WAIT_MAX ? n - first : WAIT_MAX);
-    return error;
+    for (unsigned i = 0; i < n && !error; i++) {
+        const struct message *m = (const struct message *)requests[i].word;
+        if (taken + m->n > WAIT_MAX) {
+            error = wait_some(pending, taken);
+            taken = 0;
+        }
+        memcpy(pending + taken, m->pieces, m->n * sizeof *pending);
+        taken += (unsigned)m->n;
+    }
+    return error || taken == 0 ? error : wait_some(pending, taken);
 }
 
 static const struct rt_transport_ops mpi_ops = {
