@@ -7,8 +7,9 @@
  * order, of any length. A group is a transport (rt-coll.h) over some ranks; making one is local, so
  * that it costs nothing where it isn't used.
  *
- * Which one: RT_FABRIC=mpi or tcp; unset, TCP where rt-run started the program (RT_RANK is set),
- * else MPI. A program has MPI where it is linked with rt_openmpi_dep or rt_mpich_dep.
+ * Which one: RT_FABRIC=mpi or tcp; unset, TCP where RT_RANK is set (rt-rendezvous.h has its
+ * settings) or the program has no MPI, else MPI. A program has MPI where it is linked with
+ * rt_openmpi_dep or rt_mpich_dep.
  *
  * Threads: the background thread alone, from rt_fabric_new on. Errors: negative errno, -ECONNRESET
  * a rank is gone.
@@ -53,6 +54,6 @@ struct rt_fabric *rt_fabric_new(int *ret_error, char *message, size_t message_by
 
 /* One file each. */
 typedef struct rt_fabric *rt_fabric_open_fn(int *ret_error, char *message, size_t message_bytes);
-rt_fabric_open_fn rt_fabric_mpi_open;
+rt_fabric_open_fn rt_fabric_mpi_open, rt_fabric_tcp_open;
 
 #endif

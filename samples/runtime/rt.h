@@ -7,7 +7,8 @@
  * in the same order. Small tensors that are ready together go as one (fusion). Inside a host data
  * moves by NCCL, between hosts by MPI: reduce-scatter inside, allreduce of the parts between,
  * allgather inside; or by MPI alone, as a table that rt_tune has measured says for each size.
- * A host is RT_HOST, else the host's name. Results are the same bits on every rank.
+ * A host is RT_HOST, else the host's name. Where the program has no MPI, or RT_FABRIC is tcp, it is
+ * TCP that stands below for MPI. Results are the same bits on every rank.
  *
  * A rank that has run out of data joins: until all have, it takes part in what the others do with
  * zeros, and no rows. The divisor of an average stays the number of all ranks.
@@ -75,7 +76,9 @@
  * they go by recursive-doubling and halving-doubling over all ranks (0) · RT_COMPRESSION, none, fp16 or
  * bf16 where an operation says nothing (none) · RT_TIMELINE, the file that rank 0 writes (none) ·
  * RT_TIMELINE_MARK_CYCLES, 1: with a mark where a cycle starts (0) · RT_ON_DEATH,
- * exit or error (exit) · RT_HOST.
+ * exit or error (exit) · RT_FABRIC, mpi or tcp (mpi, where the program has it and RT_RANK isn't set);
+ * with tcp RT_ADDR, RT_PORT, RT_RANK, RT_SIZE, RT_INTERFACE, RT_START_TIMEOUT (rt-rendezvous.h)
+ * · RT_HOST.
  */
 #ifndef RT_H
 #define RT_H
