@@ -34,7 +34,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "rt-fault.h"
+#include "play.h"
 
 /* The bad links that end at this host. */
 static struct {
@@ -45,14 +45,6 @@ static struct {
         double percent;       /* lost */
     } link[RT_FAULT_MAX];
 } links;
-
-/* "host1" is 1: what on-hosts says. */
-static int host_number(const char *text)
-{
-    if (!text || strncmp(text, "host", 4) != 0 || !isdigit((unsigned char)text[4]))
-        return -1;
-    return atoi(text + 4);
-}
 
 static int flows_of(const struct rt_fault *fault)
 {
@@ -66,7 +58,7 @@ static void set_up(void)
 {
     struct rt_faults faults;
     char message[256];
-    const int host = host_number(getenv("RT_HOST"));
+    const int host = rt_faults_host_number(getenv("RT_HOST"));
     if (host < 0 || rt_faults_read(&faults, message, sizeof message))
         return;
     for (int i = 0; i < faults.n; i++) {
@@ -153,7 +145,7 @@ static int host_of_process(const char *pid)
     FILE *f = fopen(path, "re");
     while (f && host < 0 && getdelim(&word, &room, 0, f) > 0)
         if (strncmp(word, "RT_HOST=", 8) == 0)
-            host = host_number(word + 8);
+            host = rt_faults_host_number(word + 8);
     free(word);
     if (f)
         fclose(f);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rt-fault.h"
+#include "play.h"
 
 struct word {
     const char *at;
@@ -302,6 +302,17 @@ static const struct {
     [RT_FAULT_VERSION] = {"version", P(RANK) | P(LIB) | P(VALUE), 0},
 };
 _Static_assert(RT_FAULT_KIND_COUNT <= 32 && PARAMETER_COUNT <= 32, "bits of a word");
+
+int rt_faults_host_number(const char *name)
+{
+    struct word w = {name, name ? strlen(name) : 0};
+    int number;
+    if (w.n < 4 || memcmp(name, "host", 4) != 0)
+        return -1;
+    w.at += 4;
+    w.n -= 4;
+    return read_int(w, 0, &number) ? -1 : number;
+}
 
 const char *rt_fault_name(enum rt_fault_kind kind)
 {

@@ -212,11 +212,11 @@ static void find_place(struct rt_faults *f)
     static const char *const names[][2] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
                                            {"PMI_RANK", "PMI_SIZE"},
                                            {"SLURM_PROCID", "SLURM_NTASKS"},
+                                           {"SLURM_PROCID", "SLURM_NPROCS"},
                                            {"RANK", "WORLD_SIZE"}};
-    const char *host = getenv("RT_HOST");
     f->rank = 0;
     f->size = 1;
-    f->host = host && strncmp(host, "host", 4) == 0 ? atoi(host + 4) : -1;
+    f->host = rt_faults_host_number(getenv("RT_HOST"));
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *rank = getenv(names[i][0]), *size = getenv(names[i][1]);
         if (rank && size) {

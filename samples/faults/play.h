@@ -17,6 +17,11 @@ void rt_faults_sleep(int64_t ns);
 /* Works until the thread has had so much processor time more. */
 void rt_faults_work(int64_t ns);
 
+/* ---- parse.c ---- */
+
+/* "host1", as on-hosts says it, is 1; -1: another name, or NULL. */
+int rt_faults_host_number(const char *name);
+
 /* ---- play-files.c ---- */
 
 /* The next reads of this thread, or its next fsync, take so much longer, in all. */

@@ -196,6 +196,18 @@ static void jitter_comes_as_often_as_its_probability_and_alike_again(void **stat
     assert_int_equal(jittered_steps("jitter:rank=1,prob=0.1,ms=0.5,seed=3", 2), 0);
 }
 
+/* The launcher's hosts have names too, that begin alike. */
+static void logical_host_is_one_that_on_hosts_names(void **state)
+{
+    static const char *const others[] = {"", "host", "hostess", "host1.example", "node1", "host-1"};
+    struct rt_faults f;
+    begin(&f, "slow-host:host=1,factor=2", 0);
+    assert_int_equal(f.host, 1);
+    rt_faults_end(&f);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_int_equal(try_begin(&f, "slow-host:host=0,factor=2", 0, others[i], false), -EINVAL);
+}
+
 static void program_that_sleeps_is_slowed_without_processor_time(void **state)
 {
     struct rt_faults f;
@@ -403,6 +415,7 @@ int main(void)
         cmocka_unit_test(slow_code_works_in_that_phase_only),
         cmocka_unit_test(slow_code_works_in_the_first_part_of_its_phase),
         cmocka_unit_test(slow_host_stretches_the_computing_of_that_host),
+        cmocka_unit_test(logical_host_is_one_that_on_hosts_names),
         cmocka_unit_test(part_stretches_what_was_computed_since_the_last),
         cmocka_unit_test(imbalance_draws_each_step_and_rank_within_the_spread),
         cmocka_unit_test(jitter_comes_as_often_as_its_probability_and_alike_again),
