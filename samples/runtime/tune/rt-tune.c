@@ -319,13 +319,25 @@ static int read_number(const char *text, uint64_t least, uint64_t most, uint64_t
     return *text < '0' || *text > '9' || *end || errno || *ret < least || *ret > most ? -EINVAL : 0;
 }
 
+static void usage(FILE *to)
+{
+    fprintf(
+        to,
+        "usage: rt_tune [OPTION]...\n"
+        "  --table FILE    is written (RT_TABLE's, else ~/.config/ringscope/allreduce.table)\n"
+        "  --from BYTES    the first size measured, from 4 on; the next are 4 times as large (64)\n"
+        "  --to BYTES      the largest (16777216)\n"
+        "  --rounds N      of which medians are taken, 1 to %d (7)\n"
+        "example: mpirun -np 4 rt_tune --table allreduce.table --to 1048576\n",
+        ROUNDS_MAX);
+}
+
+/* Ends the program after --help. */
 static int read_options(int argc, char **argv, struct options *o)
 {
-    static const struct option names[] = {{"table", 1, NULL, 't'},
-                                          {"from", 1, NULL, 'f'},
-                                          {"to", 1, NULL, 'o'},
-                                          {"rounds", 1, NULL, 'r'},
-                                          {0}};
+    static const struct option names[] = {{"table", 1, NULL, 't'}, {"from", 1, NULL, 'f'},
+                                          {"to", 1, NULL, 'o'},    {"rounds", 1, NULL, 'r'},
+                                          {"help", 0, NULL, 'h'},  {0}};
     bool must;
     uint64_t rounds = 7;
     int error = 0, c;
@@ -340,15 +352,24 @@ static int read_options(int argc, char **argv, struct options *o)
             error = read_number(optarg, sizeof(float), (uint64_t)1 << 34, &o->to);
         else if (c == 'r')
             error = read_number(optarg, 1, ROUNDS_MAX, &rounds);
-        else
+        else if (c == 'h') {
+            usage(stdout);
+            exit(0);
+        } else
             error = -EINVAL;
     }
     o->rounds = (int)rounds;
     if (!error && optind == argc && o->from <= o->to && *o->table)
         return 0;
-    fprintf(stderr,
-            "usage: rt_tune [--table FILE] [--from BYTES] [--to BYTES] [--rounds N]\n"
-            "  BYTES from 4 on, N 1 to 99; FILE, where RT_TABLE is 'none', must be given\n");
+    if (error && optarg)
+        fprintf(stderr, "rt_tune: '%s': expected a whole number as below\n", optarg);
+    else if (optind < argc)
+        fprintf(stderr, "rt_tune: unexpected '%s'\n", argv[optind]);
+    else if (o->from > o->to)
+        fprintf(stderr, "rt_tune: --from is more than --to\n");
+    else if (!*o->table)
+        fprintf(stderr, "rt_tune: no file to write to: give --table FILE\n");
+    usage(stderr);
     return -EINVAL;
 }
 
