@@ -9,11 +9,12 @@ enum { STEPS, LAYERS, BYTES, COMPUTE, BATCH, MESSAGE, MICROBATCHES, CHECKPOINT, 
 static const struct {
     const char *name, *meaning;
     double min, max, usual;
+    bool fraction; /* else whole */
 } numbers[NUMBERS] = {
     [STEPS] = {"steps", "optimizer steps", 1, 1e9, 20},
     [LAYERS] = {"layers", "of the network", 1, 1000, 8},
     [BYTES] = {"bytes", "of all parameters", 8, 1e10, 1 << 20},
-    [COMPUTE] = {"compute", "ms of a step: a third forward, the rest backward", 0, 1e6, 9},
+    [COMPUTE] = {"compute", "ms of a step: a third forward, the rest backward", 0, 1e6, 9, true},
     [BATCH] = {"batch", "bytes that a rank reads in a step", 1, 1e9, 1 << 16},
     [MESSAGE] = {"message", "bytes to each neighbour, with --plain", 1, 1e9, 1 << 14},
     [MICROBATCHES] = {"microbatches", "of a step, in a pipeline", 1, 1e6, 4},
@@ -38,9 +39,11 @@ static double number(int which, const char *text)
 {
     char *end;
     double value = strtod(text, &end);
-    if (end == text || *end || !(value >= numbers[which].min && value <= numbers[which].max)) {
-        fprintf(stderr, "--%s %s: expected a number from %g to %g\n", numbers[which].name, text,
-                numbers[which].min, numbers[which].max);
+    const bool fraction = numbers[which].fraction;
+    if (end == text || *end || !(value >= numbers[which].min && value <= numbers[which].max) ||
+        (!fraction && value != (double)(int64_t)value)) {
+        fprintf(stderr, "--%s %s: expected a %snumber from %g to %g\n", numbers[which].name, text,
+                fraction ? "" : "whole ", numbers[which].min, numbers[which].max);
         exit(2);
     }
     return value;
