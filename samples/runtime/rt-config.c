@@ -103,10 +103,7 @@ static int read_timeline(const char *text, struct rt_config *config)
 
 static int read_mark_cycles(const char *text, struct rt_config *config)
 {
-    if (strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
-        return -EINVAL;
-    config->mark_cycles = *text == '1';
-    return 0;
+    return read_flag(text, &config->mark_cycles);
 }
 
 int rt_config_read(struct rt_config *ret, char *message, size_t message_bytes)

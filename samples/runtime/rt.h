@@ -67,7 +67,7 @@
  *
  * Environment: RT_FUSION_THRESHOLD, bytes that go as one (128 MiB; 0: no fusion) · RT_CYCLE_TIME,
  * ms between two looks for ready tensors (1) · RT_CACHE_CAPACITY, tensors whose description ranks
- * tell each other once (1024; rank 0's counts; 0: always) · RT_ALLREDUCE, how all allreduces go: ring,
+ * tell each other once (1024; rank 0's counts; 0: always) · RT_ALLREDUCE, how all allreduces go: ring, flat,
  * recursive-doubling, halving-doubling, tree, double-tree, flat (by MPI over all ranks), hierarchical or
  * hierarchical:NAME (NCCL inside hosts, that one between them), two-level-ring (auto: by the table) ·
  * RT_TABLE, rt_tune's file (~/.config/ringscope/allreduce.table; none: hierarchical, by size between
