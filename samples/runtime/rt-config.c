@@ -45,6 +45,26 @@ static int read_cycle(const char *text, struct rt_config *config)
     return 0;
 }
 
+static int read_seconds(const char *text, uint64_t *ret_ns)
+{
+    char *end;
+    double s = strtod(text, &end);
+    if (end == text || *end || !(s >= 0 && s <= 1e6))
+        return -EINVAL;
+    *ret_ns = (uint64_t)(s * 1e9);
+    return 0;
+}
+
+static int read_stall_warning(const char *text, struct rt_config *config)
+{
+    return read_seconds(text, &config->stall_warning_ns);
+}
+
+static int read_stall_shutdown(const char *text, struct rt_config *config)
+{
+    return read_seconds(text, &config->stall_shutdown_ns);
+}
+
 static int read_flag(const char *text, bool *ret)
 {
     if (strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
@@ -118,6 +138,8 @@ int rt_config_read(struct rt_config *ret, char *message, size_t message_bytes)
         {"RT_TIMELINE", "a path", read_timeline},
         {"RT_TIMELINE_MARK_CYCLES", "0 or 1", read_mark_cycles},
         {"RT_COMPRESSION", "none, fp16 or bf16", read_compression},
+        {"RT_STALL_WARNING_TIME", "a number of seconds", read_stall_warning},
+        {"RT_STALL_SHUTDOWN_TIME", "a number of seconds", read_stall_shutdown},
         {"RT_ON_DEATH", "exit or error", read_on_death},
     };
     struct rt_config config = {
@@ -125,6 +147,7 @@ int rt_config_read(struct rt_config *ret, char *message, size_t message_bytes)
         .cache_capacity = 1024,
         .cycle_ns = 1000000,
         .hierarchical = true,
+        .stall_warning_ns = 60000000000u,
         .exits_on_death = true,
         .compression = RT_COMPRESSION_NONE,
     };

@@ -20,9 +20,10 @@ struct rt_config {
     bool is_planned;   /* every allreduce goes by `plan` */
     struct rt_plan plan;
     bool deterministic;
-    bool exits_on_death;             /* of another rank */
-    enum rt_compression compression; /* where an operation says nothing */
-    const char *timeline;            /* path; NULL: none */
+    uint64_t stall_warning_ns, stall_shutdown_ns; /* 0: never */
+    bool exits_on_death;                          /* of another rank */
+    enum rt_compression compression;              /* where an operation says nothing */
+    const char *timeline;                         /* path; NULL: none */
     bool mark_cycles;
 };
 

@@ -25,7 +25,8 @@ struct rt_coordinator {
     unsigned ready_count, ready_room;
     bool sorted;
     uint64_t sequence; /* of the next that becomes ready */
-    bool *leaving;     /* by rank */
+    uint64_t now_ns;
+    bool *leaving; /* by rank */
     int leaving_count;
     bool *joined; /* by rank */
     bool ended;   /* the last order was given */
@@ -140,9 +141,12 @@ static struct rt_waiting *find_or_add(struct rt_coordinator *c, const struct rt_
     if (w)
         return w;
     w = rt_waiting_new(tensor, c->size);
-    if (w && rt_index_add(&c->waiting, 0, w->tensor.name, w)) {
+    if (!w)
+        return NULL;
+    w->since_ns = c->now_ns;
+    if (rt_index_add(&c->waiting, 0, w->tensor.name, w)) {
         rt_waiting_free(w);
-        w = NULL;
+        return NULL;
     }
     return w;
 }
@@ -199,6 +203,73 @@ int rt_coordinator_hear(struct rt_coordinator *c, int rank, struct rt_reader *fr
         if (!error)
             error = rt_coordinator_announce(c, rank, &tensor);
     }
+    return error;
+}
+
+/* ---- what takes too long ---- */
+
+#define STALLED_SAID 10
+
+static double age_s(const struct rt_coordinator *c, const struct rt_waiting *w)
+{
+    return (double)(c->now_ns - w->since_ns) * 1e-9;
+}
+
+void rt_coordinator_set_time(struct rt_coordinator *c, uint64_t now_ns)
+{
+    c->now_ns = now_ns;
+}
+
+static int compare_ages(const void *a, const void *b)
+{
+    const struct rt_waiting *x = *(struct rt_waiting *const *)a;
+    const struct rt_waiting *y = *(struct rt_waiting *const *)b;
+    if (x->since_ns != y->since_ns)
+        return x->since_ns < y->since_ns ? -1 : 1;
+    return strcmp(x->tensor.name, y->tensor.name);
+}
+
+/* Those that wait for so long, the oldest first. The caller frees them; NULL: no memory. */
+static struct rt_waiting **find_stalled(const struct rt_coordinator *c, uint64_t after_ns,
+                                        unsigned *ret_n)
+{
+    struct rt_waiting **found = malloc((c->waiting.count + 1) * sizeof(*found));
+    uint32_t at = 0;
+    *ret_n = 0;
+    for (struct rt_waiting *w; found && (w = rt_index_next(&c->waiting, &at));)
+        if (c->now_ns - w->since_ns >= after_ns)
+            found[(*ret_n)++] = w;
+    if (*ret_n > 1)
+        qsort(found, *ret_n, sizeof(*found), compare_ages);
+    return found;
+}
+
+unsigned rt_coordinator_say_stalled(const struct rt_coordinator *c, uint64_t after_ns,
+                                    struct rt_bytes *text)
+{
+    unsigned n;
+    struct rt_waiting **found = find_stalled(c, after_ns, &n);
+    for (unsigned i = 0; i < n && i < STALLED_SAID; i++) {
+        rt_say(text, "  %s: for %.1f s for ", found[i]->tensor.name, age_s(c, found[i]));
+        rt_waiting_say_missing(found[i], text);
+        rt_say(text, "\n");
+    }
+    if (n > STALLED_SAID)
+        rt_say(text, "  and %u more\n", n - STALLED_SAID);
+    free(found);
+    return n;
+}
+
+int rt_coordinator_give_up(struct rt_coordinator *c, uint64_t after_ns)
+{
+    unsigned n;
+    struct rt_waiting **found = find_stalled(c, after_ns, &n);
+    int error = found ? 0 : -ENOMEM;
+    for (unsigned i = 0; i < n && !error; i++) {
+        found[i]->given_up = true;
+        error = make_ready(c, found[i]);
+    }
+    free(found);
     return error;
 }
 
@@ -261,7 +332,7 @@ static bool lacks_its_root(const struct rt_coordinator *c, const struct rt_waiti
 
 static bool is_sound(const struct rt_coordinator *c, const struct rt_waiting *w)
 {
-    return !w->differs && !w->lost && !lacks_its_root(c, w);
+    return !w->differs && !w->lost && !w->given_up && !lacks_its_root(c, w);
 }
 
 static void say_left(const struct rt_coordinator *c, const struct rt_waiting *w,
@@ -273,18 +344,28 @@ static void say_left(const struct rt_coordinator *c, const struct rt_waiting *w,
             rt_say(text, " rank %d", r);
 }
 
+static void say_given_up(const struct rt_coordinator *c, const struct rt_waiting *w,
+                         struct rt_bytes *text)
+{
+    rt_say(text, "tensor %s has waited %.1f s for ", w->tensor.name, age_s(c, w));
+    rt_waiting_say_missing(w, text);
+    rt_say(text, " (RT_STALL_SHUTDOWN_TIME)");
+}
+
 static int refuse(struct rt_coordinator *c, const struct rt_waiting *w, struct rt_order *ret)
 {
     const bool some = w->announced < c->size;
     struct rt_bytes text = {0};
     if (w->lost)
         say_left(c, w, &text);
+    else if (w->given_up)
+        say_given_up(c, w, &text);
     else if (w->differs)
         rt_waiting_say_mismatch(w, &text);
     else
         rt_say(&text, "tensor %s: its root, rank %d, has joined", w->tensor.name, w->tensor.root);
     ret->text = (char *)text.data;
-    ret->error = w->lost ? -ESHUTDOWN : -EINVAL;
+    ret->error = w->lost ? -ESHUTDOWN : w->given_up ? -ETIMEDOUT : -EINVAL;
     ret->tensors = malloc(sizeof *ret->tensors);
     ret->addressees = some ? malloc((size_t)w->announced * sizeof *ret->addressees) : NULL;
     if (text.failed || !ret->tensors || (some && !ret->addressees))

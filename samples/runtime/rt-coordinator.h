@@ -8,8 +8,9 @@
  * shape, group, operation, scales, root) it comes out as an error that names what each rank said. A
  * rank that has joined counts as ready for everything, but it is no root; the order to join comes
  * when all have, and names the last as root. Once a rank has announced its shutdown, tensors that
- * it hasn't announced fail; when all have, an order of kind RT_SHUTDOWN is the last. No
- * communication, no threads: the caller's.
+ * it hasn't announced fail; when all have, an order of kind RT_SHUTDOWN is the last. Tensors that
+ * wait for ranks are known with their age, and can be given up. No communication, no threads, no
+ * clock: the caller's.
  */
 #ifndef RT_COORDINATOR_H
 #define RT_COORDINATOR_H
@@ -30,6 +31,15 @@ int rt_coordinator_announce(struct rt_coordinator *c, int rank, const struct rt_
 
 /* Reads what that rank put with rt_member_put. -ENOMEM, -EPROTO. */
 int rt_coordinator_hear(struct rt_coordinator *c, int rank, struct rt_reader *from);
+
+/* What is announced from now on is so old then. */
+void rt_coordinator_set_time(struct rt_coordinator *c, uint64_t now_ns);
+/* A line for each tensor that some ranks have waited for so long, the oldest first: its name, for
+ * how long, and for which ranks. Returns how many. */
+unsigned rt_coordinator_say_stalled(const struct rt_coordinator *c, uint64_t after_ns,
+                                    struct rt_bytes *text);
+/* They come out as errors, for the ranks that have announced them. -ENOMEM. */
+int rt_coordinator_give_up(struct rt_coordinator *c, uint64_t after_ns);
 
 /* 1 and the next order, which the caller clears; 0 none now; -ENOMEM. */
 int rt_coordinator_next(struct rt_coordinator *c, struct rt_order *ret);

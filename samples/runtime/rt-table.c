@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "rt-index.h"
 
@@ -168,11 +169,18 @@ int rt_table_wait(struct rt_table *t, int handle, char **ret_text)
     return result;
 }
 
-void rt_table_wait_for_work(struct rt_table *t)
+void rt_table_wait_for_work(struct rt_table *t, uint64_t at_most_ns)
 {
+    struct timespec end;
+    int error = 0;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_nsec += (long)(at_most_ns % 1000000000);
+    end.tv_sec += (time_t)(at_most_ns / 1000000000) + end.tv_nsec / 1000000000;
+    end.tv_nsec %= 1000000000;
     pthread_mutex_lock(&t->lock);
-    while (!t->first)
-        pthread_cond_wait(&t->work, &t->lock);
+    while (!t->first && error == 0)
+        error = at_most_ns ? pthread_cond_clockwait(&t->work, &t->lock, CLOCK_MONOTONIC, &end)
+                           : pthread_cond_wait(&t->work, &t->lock);
     pthread_mutex_unlock(&t->lock);
 }
 

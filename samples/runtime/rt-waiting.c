@@ -71,6 +71,16 @@ void rt_say(struct rt_bytes *text, const char *format, ...)
     text->n += (size_t)n;
 }
 
+void rt_waiting_say_missing(const struct rt_waiting *w, struct rt_bytes *text)
+{
+    const char *before = "";
+    for (int r = 0; r < w->ranks; r++)
+        if (!w->said[r]) {
+            rt_say(text, "%srank %d", before, r);
+            before = ", ";
+        }
+}
+
 /* Each rank's value of one property, where they are not all the same. */
 struct property {
     const char *name;

@@ -18,6 +18,8 @@ struct rt_waiting {
     int announced;           /* ranks */
     bool differs;            /* some rank said otherwise */
     bool lost;               /* a rank left without it */
+    bool given_up;           /* it has waited too long */
+    uint64_t since_ns;       /* its first announcement */
     uint64_t sequence;       /* when it became ready, among others */
     const struct rt_tensor *said[]; /* by rank: &tensor, or its own; NULL: not announced */
 };
@@ -31,6 +33,8 @@ int rt_waiting_announce(struct rt_waiting *w, int rank, const struct rt_tensor *
 
 /* Appends to a text, which is ended by a zero that `n` doesn't count. */
 __attribute__((format(printf, 2, 3))) void rt_say(struct rt_bytes *text, const char *format, ...);
+/* Who has it not: "rank 2, rank 5". */
+void rt_waiting_say_missing(const struct rt_waiting *w, struct rt_bytes *text);
 /* Each property that ranks differ in, with each rank's value. */
 void rt_waiting_say_mismatch(const struct rt_waiting *w, struct rt_bytes *text);
 

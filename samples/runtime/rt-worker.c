@@ -29,6 +29,7 @@ struct rt_worker {
     struct rt_executor executor;
     struct rt_member *member;
     struct rt_coordinator *coordinator; /* on rank 0 */
+    uint64_t warned_ns;                 /* of what takes too long */
     bool ended;
     pthread_t thread;
     pthread_mutex_t lock; /* of the rest: set up once, then only read */
@@ -235,9 +236,54 @@ static int coordinate(struct rt_worker *w)
     return error;
 }
 
+/* ---- what takes too long ---- */
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* How often rank 0 must look although it has nothing to do itself: others may wait for it. */
+static uint64_t stall_look_ns(const struct rt_worker *w)
+{
+    const uint64_t warning = w->config.stall_warning_ns, shutdown = w->config.stall_shutdown_ns;
+    const uint64_t first = warning && (!shutdown || warning < shutdown) ? warning : shutdown;
+    return first > 2000000000u ? 1000000000u : first / 2;
+}
+
+static void warn(struct rt_worker *w, uint64_t now)
+{
+    struct rt_bytes text = {0};
+    if (!w->config.stall_warning_ns || now - w->warned_ns < w->config.stall_warning_ns)
+        return;
+    if (rt_coordinator_say_stalled(w->coordinator, w->config.stall_warning_ns, &text) > 0 &&
+        !text.failed) {
+        fprintf(stderr, "rt: some ranks wait for tensors that others have not handed over:\n%s",
+                (char *)text.data);
+        w->warned_ns = now;
+    }
+    free(text.data);
+}
+
+static int look_for_stalls(struct rt_worker *w)
+{
+    const uint64_t now = now_ns();
+    rt_coordinator_set_time(w->coordinator, now);
+    warn(w, now);
+    return w->config.stall_shutdown_ns
+               ? rt_coordinator_give_up(w->coordinator, w->config.stall_shutdown_ns)
+               : 0;
+}
+
+/* ---- cycles ---- */
+
 static int cycle(struct rt_worker *w)
 {
-    int error = announce(w);
+    int error = w->coordinator ? look_for_stalls(w) : 0;
+    if (!error)
+        error = announce(w);
     if (!error)
         error = receive_all(w);
     if (!error && w->coordinator)
@@ -256,7 +302,7 @@ static int run_cycles(struct rt_worker *w)
     int error = 0;
     while (!error && !w->ended) {
         struct timespec next;
-        rt_table_wait_for_work(w->table);
+        rt_table_wait_for_work(w->table, w->coordinator ? stall_look_ns(w) : 0);
         rt_timeline_cycle();
         clock_gettime(CLOCK_MONOTONIC, &next);
         next.tv_nsec += (long)(w->config.cycle_ns % 1000000000);

@@ -62,8 +62,8 @@
  *
  * Errors: 0 (or a handle >= 0), else a negative errno, and rt_error() says what was wrong:
  * -EINVAL ranks disagree about a tensor or a setting is wrong, -EEXIST the name is in use, -EBUSY
- * this rank has joined, -ESHUTDOWN not running, or a rank left, -ECONNRESET a rank is gone, -EIO the
- * transport failed.
+ * this rank has joined, -ESHUTDOWN not running, or a rank left, -ECONNRESET a rank is gone,
+ * -ETIMEDOUT RT_STALL_SHUTDOWN_TIME has passed, -EIO the transport failed.
  *
  * Environment: RT_FUSION_THRESHOLD, bytes that go as one (128 MiB; 0: no fusion) · RT_CYCLE_TIME,
  * ms between two looks for ready tensors (1) · RT_CACHE_CAPACITY, tensors whose description ranks
@@ -75,7 +75,11 @@
  * whatever was ready when and fused with what, of allreduces also however ranks are laid on hosts:
  * they go by recursive-doubling and halving-doubling over all ranks (0) · RT_COMPRESSION, none, fp16 or
  * bf16 where an operation says nothing (none) · RT_TIMELINE, the file that rank 0 writes (none) ·
- * RT_TIMELINE_MARK_CYCLES, 1: with a mark where a cycle starts (0) · RT_ON_DEATH,
+ * RT_TIMELINE_MARK_CYCLES, 1: with a mark where a cycle starts (0) · RT_STALL_WARNING_TIME, seconds
+ * after which rank 0 says on standard error which tensors wait for which ranks, and again after as
+ * many (60; 0: never) · RT_STALL_SHUTDOWN_TIME, seconds after which they fail on the ranks that have
+ * handed them over (0: never) ·
+ * RT_ON_DEATH,
  * exit or error (exit) · RT_FABRIC, mpi or tcp (mpi, where the program has it and RT_RANK isn't set);
  * with tcp RT_ADDR, RT_PORT, RT_RANK, RT_SIZE, RT_INTERFACE, RT_START_TIMEOUT (rt-rendezvous.h)
  * · RT_HOST.

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "rt-coordinator.h"
@@ -359,9 +360,59 @@ static void free_with_tensors_waiting_frees_them(void **state)
     rt_coordinator_free(NULL);
 }
 
+#define S ((uint64_t)1000000000)
+
+static void stalled_names_who_is_missing_the_oldest_first(void **state)
+{
+    struct rt_coordinator *c = rt_coordinator_new(3, 0, 0);
+    struct rt_bytes text = {0};
+    rt_coordinator_set_time(c, 100 * S);
+    announce(c, 1, "zebra", 8);
+    rt_coordinator_set_time(c, 103 * S);
+    announce(c, 0, "ant", 8);
+    announce(c, 2, "ant", 8);
+    rt_coordinator_set_time(c, 110 * S);
+    announce(c, 0, "new", 8);
+    assert_int_equal(rt_coordinator_say_stalled(c, 7 * S, &text), 2);
+    assert_string_equal((char *)text.data, "  zebra: for 10.0 s for rank 0, rank 2\n"
+                                           "  ant: for 7.0 s for rank 1\n");
+    free(text.data);
+    announce(c, 0, "zebra", 8); /* and it goes on */
+    announce(c, 2, "zebra", 8);
+    expect_order(c, "zebra");
+    rt_coordinator_free(c);
+}
+
+static void given_up_tensor_fails_where_it_was_handed_over(void **state)
+{
+    struct rt_coordinator *c = rt_coordinator_new(3, 0, 16);
+    struct rt_order order;
+    rt_coordinator_set_time(c, 5 * S);
+    announce(c, 2, "late", 8);
+    announce(c, 0, "late", 8);
+    rt_coordinator_set_time(c, 7 * S);
+    announce(c, 0, "young", 8);
+    assert_int_equal(rt_coordinator_give_up(c, 2 * S), 0);
+    assert_int_equal(rt_coordinator_next(c, &order), 1);
+    assert_int_equal(order.error, -ETIMEDOUT);
+    assert_string_equal(order.text,
+                        "tensor late has waited 2.0 s for rank 1 (RT_STALL_SHUTDOWN_TIME)");
+    assert_int_equal(order.addressee_count, 2);
+    assert_int_equal(order.addressees[0], 0);
+    assert_int_equal(order.addressees[1], 2);
+    rt_order_clear(&order);
+    expect_order(c, "");
+    for (int r = 0; r < 3; r++) /* the name may be used again */
+        announce(c, r, "late", 8);
+    expect_order(c, "late");
+    rt_coordinator_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stalled_names_who_is_missing_the_oldest_first),
+        cmocka_unit_test(given_up_tensor_fails_where_it_was_handed_over),
         cmocka_unit_test(next_waits_for_every_rank_whatever_their_sequence),
         cmocka_unit_test(next_fuses_what_is_ready_together),
         cmocka_unit_test(announce_twice_is_refused_until_it_is_ordered),

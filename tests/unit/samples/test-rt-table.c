@@ -125,7 +125,7 @@ static void *serve(void *data)
     struct rt_table *t = data;
     for (int done = 0; done < CALLERS * ROUNDS;) {
         struct rt_operation *o;
-        rt_table_wait_for_work(t);
+        rt_table_wait_for_work(t, 0);
         while ((o = rt_table_take_new(t))) {
             o = rt_table_find(t, o->tensor.name);
             rt_table_finish(t, o, 100 + o->tensor.name[0], NULL);
