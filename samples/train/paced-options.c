@@ -11,14 +11,14 @@ static const struct {
     double min, max, usual;
     bool fraction; /* else whole */
 } numbers[NUMBERS] = {
-    [STEPS] = {"steps", "optimizer steps", 1, 1e9, 20},
-    [LAYERS] = {"layers", "of the network", 1, 1000, 8},
-    [BYTES] = {"bytes", "of all parameters", 8, 1e10, 1 << 20},
+    [STEPS] = {"steps", "optimizer steps", 1, 1e9, 20, false},
+    [LAYERS] = {"layers", "of the network", 1, 1000, 8, false},
+    [BYTES] = {"bytes", "of all parameters", 8, 1e10, 1 << 20, false},
     [COMPUTE] = {"compute", "ms of a step: a third forward, the rest backward", 0, 1e6, 9, true},
-    [BATCH] = {"batch", "bytes that a rank reads in a step", 1, 1e9, 1 << 16},
-    [MESSAGE] = {"message", "bytes to each neighbour, with --plain", 1, 1e9, 1 << 14},
-    [MICROBATCHES] = {"microbatches", "of a step, in a pipeline", 1, 1e6, 4},
-    [CHECKPOINT] = {"checkpoint", "every so many steps; 0: none", 0, 1e9, 0},
+    [BATCH] = {"batch", "bytes that a rank reads in a step", 1, 1e9, 1 << 16, false},
+    [MESSAGE] = {"message", "bytes to each neighbour, with --plain", 1, 1e9, 1 << 14, false},
+    [MICROBATCHES] = {"microbatches", "of a step, in a pipeline", 1, 1e6, 4, false},
+    [CHECKPOINT] = {"checkpoint", "every so many steps; 0: none", 0, 1e9, 0, false},
 };
 
 static void usage(FILE *to, const char *program)
