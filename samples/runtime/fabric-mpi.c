@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <mpi.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,7 +160,15 @@ static const struct rt_fabric_ops ops = {
 
 static int begin_mpi(struct mpi_fabric *m, char *message, size_t message_bytes)
 {
-    int initialized = 0, provided = MPI_THREAD_SINGLE;
+    int initialized = 0, finalized = 0, provided = MPI_THREAD_SINGLE;
+    MPI_Finalized(&finalized);
+    if (finalized) {
+        snprintf(message, message_bytes,
+                 "MPI_Finalize has been called, and MPI can't begin again in a process; where the "
+                 "program itself initialises MPI, with MPI_THREAD_MULTIPLE, rt_init may be called "
+                 "again after rt_shutdown");
+        return -ENOTSUP;
+    }
     MPI_Initialized(&initialized);
     m->owns_mpi = !initialized;
     if (initialized)
@@ -186,6 +195,22 @@ static int make_comms(struct mpi_fabric *m, char *message, size_t message_bytes)
     return 0;
 }
 
+/* Of another MPI's launcher each rank knows nothing, and would run alone, unnoticed. */
+static void warn_of_other_launcher(int size)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};
+    bool warned = size > 1;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !warned; i++) {
+        const char *text = getenv(names[i]);
+        warned = text && atoi(text) > 1;
+        if (warned)
+            fprintf(stderr,
+                    "rt: this rank runs alone, although %s is %s: was the program built with "
+                    "another MPI than its launcher's?\n",
+                    names[i], text);
+    }
+}
+
 struct rt_fabric *rt_fabric_mpi_open(int *ret_error, char *message, size_t message_bytes)
 {
     struct mpi_fabric *m = calloc(1, sizeof *m);
@@ -203,5 +228,6 @@ struct rt_fabric *rt_fabric_mpi_open(int *ret_error, char *message, size_t messa
     }
     MPI_Comm_rank(m->data, &m->base.rank);
     MPI_Comm_size(m->data, &m->base.size);
+    warn_of_other_launcher(m->base.size);
     return &m->base;
 }

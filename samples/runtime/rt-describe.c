@@ -21,7 +21,7 @@ int rt_describe_shape(struct rt_tensor *tensor, const struct rt_options *options
     if (n == 0)
         return 0;
     const uint64_t *d = options->shape;
-    if (n > RT_DIMENSIONS_MAX)
+    if (n > RT_DIMENSIONS_MAX || !d)
         return -EINVAL;
     if (tensor->row_count > 0 ? d[0] != rows || !gives(d + 1, n - 1, tensor->row_count)
                               : !gives(d, n, tensor->count))

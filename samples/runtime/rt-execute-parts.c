@@ -20,10 +20,14 @@ static void to_elements(uint64_t *counts, const uint64_t *rows, int n, uint64_t 
 static int allocate(const struct rt_batch *b, struct rt_parts *p, int n)
 {
     rt_batch_activity(b, "ALLOCATE_OUTPUT");
+    const uint64_t row = b->like->row_count * rt_type_bytes(b->like->type);
+    uint64_t bytes;
+    bool too_many = false;
     p->total = 0;
     for (int r = 0; r < n; r++)
-        p->total += p->rows[r];
-    p->data = malloc(p->total * b->like->row_count * rt_type_bytes(b->like->type) + 1);
+        too_many |= __builtin_add_overflow(p->total, p->rows[r], &p->total);
+    too_many |= __builtin_mul_overflow(p->total, row, &bytes) || bytes >= SIZE_MAX / 2;
+    p->data = too_many ? NULL : malloc(bytes + 1);
     return p->data ? 0 : -ENOMEM;
 }
 

@@ -47,8 +47,10 @@ int rt_executor_init(struct rt_executor *e, struct rt_groups *g, const struct rt
         snprintf(message, message_bytes, "can't hear from rank 0: %s", strerror(-error));
     else if (told.error)
         snprintf(message, message_bytes, "%s", told.message);
-    *e = (struct rt_executor){
-        .groups = g, .choice = told.choice, .hierarchical = config->hierarchical};
+    *e = (struct rt_executor){.groups = g,
+                              .choice = told.choice,
+                              .hierarchical = config->hierarchical,
+                              .refused = !error && told.error};
     return error ? error : told.error;
 }
 

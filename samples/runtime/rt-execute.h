@@ -19,6 +19,7 @@ struct rt_executor {
     struct rt_groups *groups;
     struct rt_choice choice; /* of allreduces, by size; the same on all ranks */
     bool hierarchical;       /* there is NCCL inside hosts, for types it has */
+    bool refused;            /* why it failed rank 0 has told all */
     char *buffer;            /* for fusion; grows */
     uint64_t buffer_bytes;
 };

@@ -207,14 +207,21 @@ static bool accept_invitation(struct rt_lifeline *l, const struct invitation *fr
     return false;
 }
 
-/* Of all who connected; others who found the port are sent away. */
-static void receive_hellos(struct rt_lifeline *l, int listener, uint64_t token, int expected)
+/* Of all who connected; others who found the port are sent away. Fails where one is missing: it
+ * would take the end of its connection for this rank's. */
+static int receive_hellos(struct rt_lifeline *l, int listener, uint64_t token, int expected)
 {
-    while (expected > 0 && is_ready(listener, POLLIN, HELLO_MS)) {
+    const struct timeval patience = {.tv_sec = HELLO_MS / 1000}; /* with half a hello, too */
+    while (expected > 0) {
         struct hello hello;
+        if (!is_ready(listener, POLLIN, HELLO_MS))
+            return -ETIMEDOUT;
         int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+        if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS))
+            return -errno;
         if (fd < 0)
             continue;
+        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
         if (is_ready(fd, POLLIN, HELLO_MS) &&
             recv(fd, &hello, sizeof hello, MSG_WAITALL) == sizeof hello && hello.token == token &&
             hello.rank > 0 && hello.rank < l->size && l->peers[hello.rank].fd < 0) {
@@ -225,6 +232,7 @@ static void receive_hellos(struct rt_lifeline *l, int listener, uint64_t token, 
             close(fd);
         }
     }
+    return 0;
 }
 
 /* ---- the thread ---- */
@@ -306,14 +314,18 @@ static void *watch(void *data)
 
 /* ---- from begin to end ---- */
 
-static int gather_pids(struct rt_lifeline *l, struct rt_fabric *f)
+/* And whether rank 0 has a connection to each that has one to it; if not no rank begins. */
+static int gather_pids(struct rt_lifeline *l, struct rt_fabric *f, int state)
 {
-    const int32_t mine = (int32_t)getpid();
-    int32_t *pids = calloc((size_t)l->size, sizeof *pids);
-    int error = pids ? f->ops->allgather(f, &mine, pids, sizeof mine) : -ENOMEM;
+    struct {
+        int32_t pid, error;
+    } mine = {(int32_t)getpid(), state}, *all = calloc((size_t)l->size, sizeof *all);
+    int error = all ? f->ops->allgather(f, &mine, all, sizeof mine) : -ENOMEM;
     for (int r = 0; r < l->size && !error; r++)
-        l->peers[r].pid = pids[r];
-    free(pids);
+        l->peers[r].pid = all[r].pid;
+    if (!error)
+        error = all[0].error;
+    free(all);
     return error;
 }
 
@@ -334,14 +346,14 @@ static int connect_all(struct rt_lifeline *l, struct rt_fabric *f)
 {
     struct invitation mine = {0}, *all = calloc((size_t)l->size, sizeof *all);
     int connected = 0, listener = l->rank == 0 ? invite(&mine, l->size) : -1;
-    int error = all ? f->ops->allgather(f, &mine, all, sizeof mine) : -ENOMEM;
+    int error = all ? f->ops->allgather(f, &mine, all, sizeof mine) : -ENOMEM, state = 0;
     bool done = false;
     if (!error && l->rank != 0)
         done = accept_invitation(l, &all[0]);
     if (!error)
         error = count_connected(l, f, done, &connected);
     if (!error && l->rank == 0)
-        receive_hellos(l, listener, mine.token, connected);
+        state = receive_hellos(l, listener, mine.token, connected);
     if (!error && l->rank == 0 && connected < l->size - 1)
         fprintf(stderr,
                 "rt: %d of %d ranks found no way to rank 0 by TCP: their death will not be "
@@ -350,7 +362,7 @@ static int connect_all(struct rt_lifeline *l, struct rt_fabric *f)
     if (listener >= 0)
         close(listener);
     free(all);
-    return error ? error : gather_pids(l, f);
+    return error ? error : gather_pids(l, f, state);
 }
 
 static struct rt_lifeline *allocate(struct rt_fabric *f)
@@ -403,7 +415,9 @@ struct rt_lifeline *rt_lifeline_new(struct rt_fabric *f, const char (*hosts)[RT_
     if (!*ret_error)
         *ret_error = -pthread_create(&l->thread, NULL, watch, l);
     if (*ret_error) {
-        snprintf(message, message_bytes, "can't watch over the ranks: %s", strerror(-*ret_error));
+        snprintf(message, message_bytes,
+                 "can't watch over the ranks, with a connection from each to rank 0: %s",
+                 strerror(-*ret_error));
         if (l)
             release(l);
         return NULL;
@@ -429,14 +443,27 @@ int rt_lifeline_wait(struct rt_lifeline *l, int ms)
     return known;
 }
 
-void rt_lifeline_free(struct rt_lifeline *l)
+static void stop_watching(struct rt_lifeline *l)
 {
-    if (!l)
-        return;
     const uint64_t one = 1;
     current = NULL;
     if (write(l->stop, &one, sizeof one) == sizeof one)
         pthread_join(l->thread, NULL);
+}
+
+void rt_lifeline_free(struct rt_lifeline *l)
+{
+    if (!l)
+        return;
+    stop_watching(l);
     tell(l, FAREWELL, "", -1);
+    release(l);
+}
+
+void rt_lifeline_cut(struct rt_lifeline *l)
+{
+    if (!l)
+        return;
+    stop_watching(l);
     release(l);
 }

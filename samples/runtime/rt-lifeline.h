@@ -31,5 +31,7 @@ int rt_lifeline_wait(struct rt_lifeline *l, int ms);
 /* Farewell: what happens to the others from now on is no death. After all have agreed to end.
  * NULL-safe. */
 void rt_lifeline_free(struct rt_lifeline *l);
+/* Without farewell, where this rank alone can't go on: to the others it is a death. NULL-safe. */
+void rt_lifeline_cut(struct rt_lifeline *l);
 
 #endif

@@ -2,6 +2,7 @@
 #include "rt-message.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,12 +32,19 @@ const char *rt_op_name(enum rt_op op)
     return op < RT_OP_COUNT ? names[op] : op == RT_ADASUM ? "adasum" : "?";
 }
 
+/* Ranks that all say NaN are of one mind. */
+static bool same_scale(double a, double b)
+{
+    return a == b || (isnan(a) && isnan(b));
+}
+
 bool rt_tensor_is_like(const struct rt_tensor *a, const struct rt_tensor *b)
 {
     return a->kind == b->kind && a->type == b->type && a->op == b->op && a->root == b->root &&
            a->compression == b->compression && a->count == b->count &&
-           a->row_count == b->row_count && a->members == b->members && a->prescale == b->prescale &&
-           a->postscale == b->postscale && strcmp(a->shape, b->shape) == 0;
+           a->row_count == b->row_count && a->members == b->members &&
+           same_scale(a->prescale, b->prescale) && same_scale(a->postscale, b->postscale) &&
+           strcmp(a->shape, b->shape) == 0;
 }
 
 bool rt_rows_may_differ(enum rt_kind kind)

@@ -11,10 +11,17 @@
 
 struct slot {
     enum { SLOT_FREE, SLOT_PENDING, SLOT_DONE } state;
+    int handle; /* of the operation it is for */
     int result;
     char *text;
     int next_free; /* -1: none */
 };
+
+/* A handle is a slot's number, and above it how often a slot was taken in all: so it isn't soon
+ * another operation's. */
+#define SLOT_BITS 20
+#define SLOTS_MAX (1 << SLOT_BITS)
+#define TIMES_MAX (1 << (31 - SLOT_BITS))
 
 struct rt_table {
     pthread_mutex_t lock; /* of all below */
@@ -25,6 +32,8 @@ struct rt_table {
     struct slot *slots; /* by handle */
     int slot_count;
     int first_free; /* slot; -1: none */
+    int times;      /* that a slot was taken, modulo TIMES_MAX */
+    int waiting;    /* threads in rt_table_wait */
     bool joining;   /* an operation of kind RT_JOIN is not done */
     bool closed;
     int broken; /* what all waiting ends with, and the text; 0: not */
@@ -47,6 +56,10 @@ void rt_table_free(struct rt_table *t)
 {
     if (!t)
         return;
+    pthread_mutex_lock(&t->lock);
+    while (t->waiting > 0) /* what they wait for is done, but they have yet to see it */
+        pthread_cond_wait(&t->done, &t->lock);
+    pthread_mutex_unlock(&t->lock);
     for (struct rt_operation *o = t->first, *next; o; o = next) {
         next = o->next;
         rt_operation_free(o);
@@ -69,7 +82,9 @@ static struct rt_operation *find(struct rt_table *t, const char *name)
 
 static int more_slots(struct rt_table *t)
 {
-    const int count = t->slot_count * 2 + 16;
+    const int wanted = t->slot_count * 2 + 16, count = wanted < SLOTS_MAX ? wanted : SLOTS_MAX;
+    if (count == t->slot_count)
+        return -ENOMEM;
     struct slot *slots = realloc(t->slots, (size_t)count * sizeof *slots);
     if (!slots)
         return -ENOMEM;
@@ -108,14 +123,16 @@ static int add(struct rt_table *t, struct rt_operation *operation)
         return -EEXIST;
     if (t->joining && operation->tensor.kind != RT_SHUTDOWN)
         return -EBUSY;
-    int handle = take_slot(t);
-    if (handle < 0)
-        return handle;
+    int slot = take_slot(t);
+    if (slot < 0)
+        return slot;
     if (rt_index_add(&t->names, 0, operation->tensor.name, operation)) {
-        free_slot(t, handle);
+        free_slot(t, slot);
         return -ENOMEM;
     }
-    operation->handle = handle;
+    t->times = (t->times + 1) % TIMES_MAX;
+    t->slots[slot].handle = t->times << SLOT_BITS | slot;
+    operation->handle = slot;
     operation->announced = false;
     operation->next = NULL;
     operation->before = t->last;
@@ -125,7 +142,7 @@ static int add(struct rt_table *t, struct rt_operation *operation)
     if (!t->first_new)
         t->first_new = operation;
     pthread_cond_signal(&t->work);
-    return handle;
+    return t->slots[slot].handle;
 }
 
 int rt_table_add(struct rt_table *t, struct rt_operation *operation)
@@ -136,15 +153,21 @@ int rt_table_add(struct rt_table *t, struct rt_operation *operation)
     return handle;
 }
 
-static bool is_taken(const struct rt_table *t, int handle)
+/* Valid until the lock is given up. NULL: no such operation, or somebody has waited for it. */
+static struct slot *find_slot(const struct rt_table *t, int handle)
 {
-    return handle >= 0 && handle < t->slot_count && t->slots[handle].state != SLOT_FREE;
+    const int slot = handle & (SLOTS_MAX - 1);
+    return handle >= 0 && slot < t->slot_count && t->slots[slot].state != SLOT_FREE &&
+                   t->slots[slot].handle == handle
+               ? &t->slots[slot]
+               : NULL;
 }
 
 int rt_table_poll(struct rt_table *t, int handle)
 {
     pthread_mutex_lock(&t->lock);
-    int state = is_taken(t, handle) ? t->slots[handle].state == SLOT_DONE || t->broken : -EINVAL;
+    const struct slot *slot = find_slot(t, handle);
+    int state = slot ? slot->state == SLOT_DONE || t->broken : -EINVAL;
     pthread_mutex_unlock(&t->lock);
     return state;
 }
@@ -153,18 +176,20 @@ int rt_table_wait(struct rt_table *t, int handle, char **ret_text)
 {
     int result = -EINVAL;
     pthread_mutex_lock(&t->lock);
-    if (is_taken(t, handle)) {
-        while (t->slots[handle].state == SLOT_PENDING && !t->broken)
-            pthread_cond_wait(&t->done, &t->lock);
-        if (t->slots[handle].state == SLOT_PENDING) {
-            result = t->broken; /* the slot is its operation's */
-            *ret_text = t->broken_text ? strdup(t->broken_text) : NULL;
-        } else {
-            result = t->slots[handle].result;
-            *ret_text = t->slots[handle].text;
-            free_slot(t, handle);
-        }
+    t->waiting++;
+    struct slot *slot;
+    while ((slot = find_slot(t, handle)) && slot->state == SLOT_PENDING && !t->broken)
+        pthread_cond_wait(&t->done, &t->lock);
+    if (slot && slot->state == SLOT_PENDING) {
+        result = t->broken; /* the slot is its operation's */
+        *ret_text = t->broken_text ? strdup(t->broken_text) : NULL;
+    } else if (slot) {
+        result = slot->result;
+        *ret_text = slot->text;
+        free_slot(t, handle & (SLOTS_MAX - 1));
     }
+    if (--t->waiting == 0)
+        pthread_cond_broadcast(&t->done);
     pthread_mutex_unlock(&t->lock);
     return result;
 }

@@ -336,6 +336,19 @@ static void rank_died(void *data, const char *text)
 
 /* ---- the thread ---- */
 
+/* Whether there is NCCL inside hosts is as rank 0's environment says: ranks of which only some
+ * would meet there would wait for ever. */
+static int agree(struct rt_worker *w)
+{
+    const uint8_t mine = w->config.hierarchical;
+    uint8_t *all = calloc((size_t)w->fabric->size, 1);
+    int error = all ? w->fabric->ops->allgather(w->fabric, &mine, all, 1) : -ENOMEM;
+    if (!error)
+        w->config.hierarchical = all[0];
+    free(all);
+    return error;
+}
+
 static int connect_ranks(struct rt_worker *w)
 {
     int error;
@@ -351,6 +364,9 @@ static int connect_ranks(struct rt_worker *w)
     w->lifeline = rt_lifeline_new(w->fabric, (const char(*)[RT_HOST_MAX])w->hosts, rank_died, w,
                                   &error, w->message, sizeof w->message);
     if (!w->lifeline)
+        return error;
+    error = agree(w);
+    if (error)
         return error;
     const int size = w->fabric->size;
     int *all = malloc((size_t)size * sizeof *all);
@@ -400,13 +416,33 @@ static void close_table(struct rt_worker *w, int error)
     rt_table_close(w->table, error, error ? text : NULL);
 }
 
+/* All together, in step. */
+static void disconnect(struct rt_worker *w)
+{
+    rt_lifeline_free(w->lifeline);
+    rt_groups_release(&w->groups);
+    w->fabric->ops->free(w->fabric);
+    free(w->hosts);
+}
+
+/* The worker is freed soon: nobody may look at it any more. */
+static int begin(struct rt_worker *w)
+{
+    int error = set_up(w);
+    if (w->executor.refused)
+        disconnect(w);
+    else if (error)
+        rt_lifeline_cut(w->lifeline);
+    return error;
+}
+
 /* After a failure ranks are no longer in step: the fabric is left as it is, its end could wait for
  * ever. */
 static void *background(void *data)
 {
     struct rt_worker *w = data;
     rt_nvtx_name_thread("rt background");
-    int error = set_up(w);
+    int error = begin(w);
     tell_started(w, error);
     if (error)
         return NULL;
@@ -416,12 +452,8 @@ static void *background(void *data)
     rt_executor_release(&w->executor);
     rt_coordinator_free(w->coordinator);
     rt_member_free(w->member);
-    if (!error) {
-        rt_lifeline_free(w->lifeline);
-        rt_groups_release(&w->groups);
-        w->fabric->ops->free(w->fabric);
-        free(w->hosts);
-    }
+    if (!error)
+        disconnect(w);
     return NULL;
 }
 

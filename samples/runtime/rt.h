@@ -50,6 +50,8 @@
  *
  * Threads: rt_init and rt_shutdown from one thread, the rest from any. MPI is used by the runtime's
  * own thread alone, which initialises it, unless the program did so with MPI_THREAD_MULTIPLE.
+ * MPI can't begin twice in a process: only in that case may rt_init be called again after
+ * rt_shutdown. In a child made by fork the runtime isn't running.
  *
  * Death of a rank (killed, crashed, ended without rt_shutdown): every other rank says on standard
  * error within milliseconds which it was, with host and process; what is not done fails with

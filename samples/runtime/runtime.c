@@ -2,6 +2,7 @@
 #include "rt.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +40,18 @@ __attribute__((format(printf, 2, 3))) static int fail(int error, const char *for
     return error;
 }
 
+/* A child has no background thread, so that waiting would never end. What it has of the parent's
+ * runtime stays as it is: locks may be held. */
+static void in_child(void)
+{
+    self.worker = NULL;
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, in_child);
+}
+
 /* It isn't worth a run that it can't be written; and the caller hears of no error. */
 static void open_timeline(const struct rt_config *config)
 {
@@ -51,6 +64,7 @@ static void open_timeline(const struct rt_config *config)
 
 int rt_init(void)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct rt_config config;
     char message[1024];
     if (self.worker)
@@ -62,6 +76,7 @@ int rt_init(void)
     if (!self.table)
         return fail(-ENOMEM, "rt_init: no memory");
     self.compression = config.compression;
+    pthread_once(&once, watch_forks);
     rt_phases_init();
     self.worker =
         rt_worker_new(&config, self.table, &self.topology, &error, message, sizeof message);
@@ -145,6 +160,8 @@ int rt_timeline_start(const char *path, int mark_cycles)
 {
     if (!self.worker)
         return fail(-ESHUTDOWN, "rt_timeline_start: not running");
+    if (!path)
+        return fail(-EINVAL, "rt_timeline_start: no path");
     int error = self.topology.rank == 0 ? rt_timeline_open(path, mark_cycles) : 0;
     return error ? fail(error, "timeline %s: %s", path,
                         error == -EBUSY ? "one is being written" : strerror(-error))
@@ -196,6 +213,8 @@ void rt_buffer_free(void *buffer)
 
 static int check(const char *name, uint64_t count, enum rt_type type)
 {
+    if (!name)
+        return fail(-EINVAL, "a tensor without a name");
     if (!self.worker)
         return fail(-ESHUTDOWN, "tensor %s: the runtime is not running", name);
     if (strlen(name) > RT_NAME_MAX || strncmp(name, RESERVED, strlen(RESERVED)) == 0 || !*name)
@@ -206,6 +225,19 @@ static int check(const char *name, uint64_t count, enum rt_type type)
     if (count > UINT64_MAX / 64)
         return fail(-EINVAL, "tensor %s: %llu elements", name, (unsigned long long)count);
     return 0;
+}
+
+/* Where there is nothing to read or write none is needed. */
+static int check_buffer(const char *name, const void *buffer, uint64_t count)
+{
+    return buffer || count == 0 ? 0
+                                : fail(-EINVAL, "tensor %s: no buffer (NULL) for %llu elements",
+                                       name, (unsigned long long)count);
+}
+
+static int check_parts(const char *name, const struct rt_parts *ret)
+{
+    return ret ? 0 : fail(-EINVAL, "tensor %s: nowhere to return its parts (NULL)", name);
 }
 
 static int check_reduction(const char *name, enum rt_kind kind, enum rt_type type, enum rt_op op)
@@ -259,6 +291,10 @@ int rt_allreduce_async(const char *name, const void *in, void *out, uint64_t cou
     int error = check(name, count, type);
     if (!error)
         error = check_reduction(name, RT_ALLREDUCE, type, op);
+    if (!error)
+        error = check_buffer(name, in, count);
+    if (!error)
+        error = check_buffer(name, out, count);
     if (error)
         return error;
     struct rt_operation *o =
@@ -273,12 +309,19 @@ int rt_allreduce_async(const char *name, const void *in, void *out, uint64_t cou
 
 static int fill_group(struct rt_operation *o, const struct rt_group_member *members, unsigned n)
 {
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, count = 0;
     o->members = malloc(n * sizeof *o->members);
     if (!o->members)
         return fail(-ENOMEM, "no memory");
     for (unsigned i = 0; i < n; i++) {
+        count += members[i].count; /* no overflow: each, and the sum before, was small enough */
         int error = check(o->tensor.name, members[i].count, o->tensor.type);
+        if (!error)
+            error = check(o->tensor.name, count, o->tensor.type);
+        if (!error)
+            error = check_buffer(o->tensor.name, members[i].in, members[i].count);
+        if (!error)
+            error = check_buffer(o->tensor.name, members[i].out, members[i].count);
         if (error)
             return error;
         o->members[i] = (struct rt_member){members[i].in, members[i].out, members[i].count};
@@ -298,7 +341,7 @@ int rt_grouped_allreduce_async(const char *name, const struct rt_group_member *m
     int error = check(name, 0, type);
     if (!error)
         error = check_reduction(name, RT_ALLREDUCE, type, op);
-    if (!error && n == 0)
+    if (!error && (n == 0 || !members))
         error = fail(-EINVAL, "group %s: no tensors", name);
     if (error)
         return error;
@@ -321,6 +364,10 @@ int rt_reducescatter_async(const char *name, const void *in, void *out, uint64_t
         error = check_reduction(name, RT_REDUCESCATTER, type, op);
     if (!error)
         error = check_rows(name, rows, row_count);
+    if (!error)
+        error = check_buffer(name, in, rows * row_count);
+    if (!error)
+        error = check_buffer(name, out, rt_rows_of(rows, self.topology.rank) * row_count);
     if (error)
         return error;
     struct rt_operation *o =
@@ -359,6 +406,10 @@ int rt_allgather_async(const char *name, const void *in, uint64_t rows, uint64_t
     int error = check(name, rows, type);
     if (!error)
         error = check_rows(name, rows, row_count);
+    if (!error)
+        error = check_buffer(name, in, rows * row_count);
+    if (!error)
+        error = check_parts(name, ret);
     if (error)
         return error;
     struct rt_operation *o = new_gathering(RT_ALLGATHER, name, in, row_count, type, ret);
@@ -372,10 +423,18 @@ int rt_alltoall_async(const char *name, const void *in, const uint64_t *splits, 
 {
     uint64_t rows = 0;
     int error = check(name, 0, type);
+    if (!error)
+        error = check_parts(name, ret);
+    if (!error && !splits)
+        error = fail(-EINVAL, "tensor %s: no splits (NULL)", name);
     for (int r = 0; !error && r < self.topology.size; r++) {
+        rows += splits[r]; /* no overflow: each, and the sum before, was small enough */
         error = check_rows(name, splits[r], row_count);
-        rows += splits[r];
+        if (!error)
+            error = check_rows(name, rows, row_count);
     }
+    if (!error)
+        error = check_buffer(name, in, rows * row_count);
     if (error)
         return error;
     const size_t bytes = (size_t)self.topology.size * sizeof *splits;
@@ -395,6 +454,8 @@ int rt_join_async(int *ret_last, const struct rt_options *options)
 {
     if (!self.worker)
         return fail(-ESHUTDOWN, "join: the runtime is not running");
+    if (!ret_last)
+        return fail(-EINVAL, "join: nowhere to return who came last (NULL)");
     struct rt_operation *o = rt_operation_new(RT_JOIN, RT_JOIN_NAME);
     if (o)
         o->out = ret_last;
@@ -405,6 +466,9 @@ int rt_broadcast_async(const char *name, void *data, uint64_t count, enum rt_typ
                        const struct rt_options *options)
 {
     int error = check(name, count, type);
+    if (error)
+        return error;
+    error = check_buffer(name, data, count);
     if (error)
         return error;
     if (root < 0 || root >= self.topology.size)
@@ -440,6 +504,8 @@ int rt_wait(int handle)
         return fail(-ESHUTDOWN, "rt_wait: the runtime is not running");
     char *text = NULL;
     int result = rt_table_wait(self.table, handle, &text);
+    if (result == -EINVAL && !text)
+        return fail(result, "rt_wait: no handle %d", handle);
     if (result < 0)
         fail(result, "%s", text ? text : strerror(-result));
     free(text);
