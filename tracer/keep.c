@@ -32,6 +32,9 @@ struct tally {
     uint64_t dropped; /* by its ring */
 };
 
+#define TRIES 3 /* after each the capture grows by its limit */
+
+static unsigned failures;  /* since it was written again */
 static uint64_t threshold; /* the capture is written again at this length; 0 not known yet */
 static uint64_t mark;      /* what stays begins there; 0 not reached */
 static uint32_t mark_sequence;
@@ -80,6 +83,7 @@ void rs_keep_abandon(void)
         unlink(next.path);
     forget_file(true);
     threshold = mark = 0;
+    failures = 0;
 }
 
 static void fail(int error)
@@ -89,8 +93,14 @@ static void fail(int error)
     forget_file(true);
     threshold = rs_state.control->capture_bytes + rs_env.size_limit;
     mark = 0;
+    failures++;
     rs_meta_set_locked("off.keep",
                        "the capture could not be written again: it grew past its limit");
+}
+
+bool rs_keep_gave_up(void)
+{
+    return failures >= TRIES;
 }
 
 static bool put(struct rs_block *head, const void *payload, size_t bytes)
@@ -250,6 +260,7 @@ static bool take_place(void)
     forget_file(false);
     rs_state.bytes += next.bytes;
     rs_state.segment_bytes = 0;
+    failures = 0;
     threshold = next.bytes + rs_env.size_limit / 4;
     if (threshold < rs_env.size_limit)
         threshold = rs_env.size_limit;

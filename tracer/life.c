@@ -255,7 +255,7 @@ void rs_life_end(enum rs_end_reason reason)
     rs_writer_end(reason);
     rs_writer_release();
     bool ended = rs_state.ended;
-    if (first && ended)
+    if (first && (ended || rs_state.gone)) /* what is in them has no capture to go to */
         remove_rings();
     rs_unlock();
     if (first && ended && reason != RS_END_ABORT && reason != RS_END_EXEC)

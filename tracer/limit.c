@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * limit.c - RINGSCOPE_SIZE_LIMIT: where the capture is full, events are counted in place of
- * written.
+ * written. One that keeps the newest is so once it can't be made small again.
  *
  * What was left out is one hole for each thread. It is written once the thread or the process ends;
  * until then its two copies in the ring's head say at any moment how many slots are counted, so
@@ -31,7 +31,7 @@ bool rs_limit_is_reached(void)
 
 uint64_t rs_limit_cut(const struct rs_thread *t, uint64_t from, uint64_t to)
 {
-    if (!rs_env.size_limit || rs_env.keep_last)
+    if (!rs_env.size_limit || (rs_env.keep_last && !rs_keep_gave_up()))
         return to;
     uint64_t used = rs_state.control->capture_bytes + sizeof(struct rs_block);
     uint64_t room =

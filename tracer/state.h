@@ -50,6 +50,8 @@ struct rs_state {
     /* the capture file: the writer's, down to `skipped` */
     int fd;                       /* -1 not open */
     uint64_t fd_device, fd_inode; /* to notice that the program closed our descriptor */
+    bool fd_has_name;             /* its file system counts links: without one it was removed */
+    bool gone;                    /* so it was */
     uint64_t segment_bytes;       /* written since definitions were last repeated */
     uint64_t events, dropped;     /* written; of threads that are gone */
     bool ended;                   /* the END block is written */
@@ -176,6 +178,7 @@ void rs_limit_forget_hole(struct rs_thread *t) RS_HIDDEN;
 /* Between blocks: goes on with making the capture small again, where it is at its limit. */
 void rs_keep_step(void) RS_HIDDEN;
 void rs_keep_abandon(void) RS_HIDDEN; /* at the end, and in the child of a fork */
+bool rs_keep_gave_up(void) RS_HIDDEN; /* it failed so often that the capture may not grow on */
 /* Slots of a block of events, so that a capture of this limit has many. */
 uint64_t rs_keep_chunk(uint64_t slots) RS_HIDDEN;
 
@@ -200,7 +203,7 @@ void rs_counters_sample(uint64_t now_ns) RS_HIDDEN; /* the drain thread, at any 
 bool rs_life_is_own(void) RS_HIDDEN;
 bool rs_life_start(void) RS_HIDDEN; /* locked: the first event of this process */
 void rs_life_end(enum rs_end_reason reason) RS_HIDDEN;
-void rs_life_go_on(void) RS_HIDDEN; /* after an end by RS_END_EXEC that was none */
+void rs_life_go_on(void) RS_HIDDEN;          /* after an end by RS_END_EXEC that was none */
 const char *rs_life_library(void) RS_HIDDEN; /* own absolute path */
 
 /* exec.c */

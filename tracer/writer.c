@@ -86,6 +86,7 @@ void rs_writer_take_file(int fd)
     if (fstat(fd, &st) == 0) {
         rs_state.fd_device = st.st_dev;
         rs_state.fd_inode = st.st_ino;
+        rs_state.fd_has_name = st.st_nlink > 0;
     }
 }
 
@@ -128,13 +129,23 @@ bool rs_writer_open(void)
     return true;
 }
 
+/* Nobody would ever read it, while it took the disk's room. */
+static bool is_removed(const struct stat *st)
+{
+    if (st->st_nlink > 0 || !rs_state.fd_has_name)
+        return false;
+    rs_state.gone = true;
+    give_up(path, ENOENT);
+    return true;
+}
+
 /* Programs close all descriptors, and may then have another file under our number. */
 bool rs_writer_has_file(void)
 {
     struct stat st;
     if (fstat(rs_state.fd, &st) == 0 && st.st_dev == rs_state.fd_device &&
         st.st_ino == rs_state.fd_inode)
-        return true;
+        return !is_removed(&st);
     int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_APPEND);
     if (fd < 0 && (errno == EMFILE || errno == ENFILE))
         return false; /* until the program gives a number back, rings fill */
@@ -469,5 +480,6 @@ void rs_writer_forget(void)
     rs_state.segment_bytes = rs_state.events = rs_state.dropped = rs_state.skipped = 0;
     rs_state.bytes = rs_state.drain_ns = 0;
     rs_state.off_capture[0] = 0;
+    rs_state.gone = false;
     path[0] = 0;
 }

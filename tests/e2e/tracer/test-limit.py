@@ -31,7 +31,10 @@ def settings(keep):
 
 
 def done_of(folder, rank):
-    return struct.unpack('=Q', (folder / f'done.{rank}').read_bytes())[0]
+    """0 while the file is in the making."""
+    path = folder / f'done.{rank}'
+    count = path.read_bytes() if path.exists() else b''
+    return struct.unpack('=Q', count)[0] if len(count) == 8 else 0
 
 
 def check_numbers(keep, ringscope, run, folder, report):
@@ -121,12 +124,14 @@ def check_killed(keep, program, library, ringscope, work, draw):
     run, folder = work / 'run', work / 'folder'
     folder.mkdir()
     process = alone(program, library, run, folder, keep)
-    while not (folder / 'done.0').exists() or not done_of(folder, 0):
-        expect('status', process.poll(), None)
-        time.sleep(0.01)
-    time.sleep(draw.uniform(0, 0.3))
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    try:
+        while not done_of(folder, 0):
+            expect('status', process.poll(), None)
+            time.sleep(0.01)
+        time.sleep(draw.uniform(0, 0.3))
+    finally:  # it would go on for ever
+        process.send_signal(signal.SIGKILL)
+        process.wait()
     merge(keep, ringscope, run)
     report = check_ranks(keep, ringscope, run, folder, 1)
     limited = report['run']['size_limit'] is not None

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -242,11 +243,15 @@ static void go_past_the_limit(void)
 
 /* ---- one that keeps the newest ---- */
 
-static enum { LIVE_ON, DIE_BEFORE, DIE_AFTER, DIE_COPYING } death;
+static enum { LIVE_ON, DIE_BEFORE, DIE_AFTER, DIE_COPYING, FAIL } death;
 static unsigned renames; /* until then */
 
 int rename(const char *from, const char *to)
 {
+    if (death == FAIL) {
+        errno = EIO;
+        return -1;
+    }
     if (death == DIE_BEFORE && renames-- == 0)
         kill(getpid(), SIGKILL);
     int result = renameat(AT_FDCWD, from, AT_FDCWD, to);
@@ -309,6 +314,43 @@ static void limit_ofACaptureThatKeepsTheLast_holdsTheNewest(void **state)
 {
     assert_int_equal(in_child("last-end", keep_the_newest), 0);
     check_newest("last-end", true);
+}
+
+/* It isn't a limit otherwise: the disk would fill. */
+static void limit_ofACaptureThatCannotBeWrittenAgain_holdsAll(void **state)
+{
+    death = FAIL;
+    assert_int_equal(in_child("last-fails", keep_the_newest), 0);
+    death = LIVE_ON;
+    g_autoptr(RsModel) m = read_run("last-fails");
+    GStatBuf st;
+    assert_int_equal(g_stat(rs_model_str(m, rs_model_rank(m, 0)->path), &st), 0);
+    assert_in_range(st.st_size, LIMIT, LIMIT * 4 + 4096);
+    assert_int_equal(count_named(m, "MPI_Barrier") + m->dropped, 20000);
+    assert_non_null(g_hash_table_lookup(m->meta, "0/off.keep"));
+}
+
+/* Its folder goes while it is written: nobody will read it, and the disk has its room again. */
+static void record_into_a_removed_capture(void)
+{
+    struct rs_comm *c = world();
+    record(RS_OP_MPI_Barrier, c->id, 0, 0);
+    rs_core->flush(RS_END_FINALIZE);
+    assert_int_equal(unlink(rs_writer_path()), 0);
+    record(RS_OP_MPI_Barrier, c->id, 1, 0);
+    rs_core->flush(RS_END_FINALIZE);
+    assert_int_equal(*rs_core->on, 0);
+    struct stat before, after;
+    assert_int_equal(fstat(rs_state.fd, &before), 0);
+    rs_life_end(RS_END_EXIT);
+    assert_int_equal(fstat(rs_state.fd, &after), 0);
+    assert_int_equal(after.st_size, before.st_size);
+    assert_int_equal(count_rings(rs_state.control->prefix), 0);
+}
+
+static void capture_thatIsRemoved_isWrittenNoMore(void **state)
+{
+    assert_int_equal(in_child("removed", record_into_a_removed_capture), 0);
 }
 
 static void check_death(unsigned way, unsigned when)
@@ -687,6 +729,8 @@ int main(void)
         cmocka_unit_test(limit_ofTheCapture_leavesOutWhatFollows),
         cmocka_unit_test(limit_ofTheCaptureOfAKilledProcess_countsEachEventOnce),
         cmocka_unit_test(limit_ofACaptureThatKeepsTheLast_holdsTheNewest),
+        cmocka_unit_test(limit_ofACaptureThatCannotBeWrittenAgain_holdsAll),
+        cmocka_unit_test(capture_thatIsRemoved_isWrittenNoMore),
         cmocka_unit_test(death_whileACaptureIsWrittenAgain_losesNothing),
         cmocka_unit_test(handle_usedAgain_isANewCommunicator),
         cmocka_unit_test(limit_ofFileSize_leavesRingsInMemory),
