@@ -177,6 +177,15 @@ static int host_at(const struct sockaddr_storage *peer, int own_port)
 }
 
 /* The filter keeps nothing of a segment, or all. */
+/* A test that plants nothing proves nothing. */
+static void must_be_planted(int failed, const char *what)
+{
+    if (!failed)
+        return;
+    fprintf(stderr, "RT_FAULT: %s can't be planted on a socket: %s\n", what, strerror(errno));
+    _exit(2);
+}
+
 static void lose(int fd, double percent)
 {
     struct sock_filter code[] = {
@@ -186,7 +195,7 @@ static void lose(int fd, double percent)
         BPF_STMT(BPF_RET | BPF_K, 0),
     };
     const struct sock_fprog filter = {sizeof code / sizeof *code, code};
-    setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter);
+    must_be_planted(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter), "loss");
 }
 
 static void spoil(int fd, const struct sockaddr_storage *peer)
@@ -201,7 +210,9 @@ static void spoil(int fd, const struct sockaddr_storage *peer)
         if (l->far != far)
             continue;
         if (l->bytes_per_s > 0)
-            setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &l->bytes_per_s, sizeof l->bytes_per_s);
+            must_be_planted(setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &l->bytes_per_s,
+                                       sizeof l->bytes_per_s),
+                            "slow-link");
         if (l->percent > 0)
             lose(fd, l->percent);
     }

@@ -5,8 +5,8 @@
  * Model: every rank keeps a TCP connection to rank 0, on which nothing is said but farewells. Where
  * one ends without, its process was killed, or ended without rt_shutdown: rank 0 tells the others
  * who it was. Each has a thread for it that sleeps in poll. A child of a fork closes its copies, or
- * its parent's death would go unnoticed. A host that is cut off without a word is not noticed:
- * what waits for its ranks waits on.
+ * its parent's death would go unnoticed. A host that is cut off without a word is not noticed
+ * here: RT_STALL_WARNING_TIME says who is waited for.
  *
  * Where a rank finds no way to rank 0 the job goes on without a lifeline for it, and says so once.
  */

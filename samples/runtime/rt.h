@@ -17,36 +17,39 @@
  * which NCCL has not, goes by MPI alone. Scales multiply in double and round once; an integer is
  * cut toward zero and stays within its type; a bool keeps its truth unless the scale is 0.
  *
- * Compression: with it float32 and float64 are reduced as float16 or bfloat16, and come back as what
- * they were. Before the wire they are multiplied by the prescale, and of an average to float16
+ * Compression: with it float32 and float64 are reduced as float16 or bfloat16, and come back as
+ * what they were. Before the wire they are multiplied by the prescale, and of an average to float16
  * divided by a power of two, at least the number of ranks; after it by the rest of the average and
  * the postscale; each side in double, rounded once. So an average is as finite as what it is of,
  * whatever the number of ranks; a sum in float16 passes 65504 to infinity. A NaN stays one, an
  * infinity too. What is lost: bits (float16 keeps 11, bfloat16 8), and in float16 what is small:
  * below 2^-14 bits, up to 2^-25 everything, in an average over n ranks from n times that on. A
  * prescale of some power of two, with its inverse as postscale, moves that range. Measured
- * (tests/bench/compression) on averages over 8 ranks of normally distributed gradients: of a size of
- * 1e-2 none become 0 and 0.5 % lose bits; of 1e-4 none and 76 %; of 1e-6 5 % and 95 %, with a scale
- * of 2^10 none and 10 %; of 1e-8 all become 0; over 512 ranks those of 1e-6 do. In bfloat16 none do.
+ * (tests/bench/compression) on averages over 8 ranks of normally distributed gradients: of a size
+ * of 1e-2 none become 0 and 0.5 % lose bits; of 1e-4 none and 76 %; of 1e-6 5 % and 95 %, with a
+ * scale of 2^10 none and 10 %; of 1e-8 all become 0; over 512 ranks those of 1e-6 do. In bfloat16
+ * none do.
  *
- * RT_ADASUM: gradients of any float type are combined in pairs, each tensor by itself (also in a group,
- * or fused): orthogonal ones are added, parallel ones averaged (coll/allreduce-adasum.c has the formula,
- * and which ranks pair). Any number of ranks; where it is no power of two the first ones pair before
- * the rest, so that their gradients are combined once more. It goes by MPI alone; the learning rate
- * needs no scaling by the number of ranks. A rank that has joined brings zeros, which change nothing.
+ * RT_ADASUM: gradients of any float type are combined in pairs, each tensor by itself (also in a
+ * group, or fused): orthogonal ones are added, parallel ones averaged (coll/allreduce-adasum.c has
+ * the formula, and which ranks pair). Any number of ranks; where it is no power of two the first
+ * ones pair before the rest, so that their gradients are combined once more. It goes by MPI alone;
+ * the learning rate needs no scaling by the number of ranks. A rank that has joined brings zeros,
+ * which change nothing.
  *
  * Scales of 16-bit tensors follow the same rule: prescale and what an average divides by are one
  * multiplication that rounds once, and the rest of the average and the postscale are another.
  *
  * Memory: buffers are host memory (hostnccl takes it), the caller's, and must stay until the
- * operation was waited for; `in` may equal `out`. Those of rt_buffer_alloc the ranks of a host reach
- * without a copy.
+ * operation was waited for; `in` may equal `out`. Those of rt_buffer_alloc the ranks of a host
+ * reach without a copy.
  *
- * Timeline: rank 0 writes a file in the format of Horovod's, for chrome://tracing and what reads that:
- * each tensor is a "process", with NEGOTIATE_ALLREDUCE (and so on) from when the first rank had it
- * ready, a tick of each rank when it was, then ALLREDUCE and what rank 0 did for it. A thread of its
- * own writes, some 50 ms late; the file is whole JSON at any time. Where it can't be written a line
- * on stderr says so, once, and the run goes on. The same phases are NVTX ranges, on every rank.
+ * Timeline: rank 0 writes a file in the format of Horovod's, for chrome://tracing and what reads
+ * that: each tensor is a "process", with NEGOTIATE_ALLREDUCE (and so on) from when the first rank
+ * had it ready, a tick of each rank when it was, then ALLREDUCE and what rank 0 did for it. A
+ * thread of its own writes, some 50 ms late; the file is whole JSON at any time. Where it can't be
+ * written a line on stderr says so, once, and the run goes on. The same phases are NVTX ranges, on
+ * every rank.
  *
  * Threads: rt_init and rt_shutdown from one thread, the rest from any. MPI is used by the runtime's
  * own thread alone, which initialises it, unless the program did so with MPI_THREAD_MULTIPLE.
@@ -56,11 +59,11 @@
  * Death of a rank (killed, crashed, ended without rt_shutdown): every other rank says on standard
  * error within milliseconds which it was, with host and process; what is not done fails with
  * -ECONNRESET and that text, and so does all that follows. Buffers handed over may still be written
- * to until the process ends. One that hasn't ended by itself a second later (its threads may wait in
- * MPI for the dead) is ended with status 1, unless RT_ON_DEATH=error. Launchers act too: Open MPI's
- * and MPICH's end all ranks when one is killed or fails, often before they could say a word; the
- * launcher's own message names the rank, or its process, then. MPICH's mpiexec has been seen to end
- * with status 0 nevertheless (4.0.2).
+ * to until the process ends. One that hasn't ended by itself a second later (its threads may wait
+ * in MPI for the dead) is ended with status 1, unless RT_ON_DEATH=error. Launchers act too: Open
+ * MPI's and MPICH's end all ranks when one is killed or fails, often before they could say a word;
+ * the launcher's own message names the rank, or its process, then. MPICH's mpiexec has been seen to
+ * end with status 0 nevertheless (4.0.2).
  *
  * Errors: 0 (or a handle >= 0), else a negative errno, and rt_error() says what was wrong:
  * -EINVAL ranks disagree about a tensor or a setting is wrong, -EEXIST the name is in use, -EBUSY
@@ -69,22 +72,21 @@
  *
  * Environment: RT_FUSION_THRESHOLD, bytes that go as one (128 MiB; 0: no fusion) · RT_CYCLE_TIME,
  * ms between two looks for ready tensors (1) · RT_CACHE_CAPACITY, tensors whose description ranks
- * tell each other once (1024; rank 0's counts; 0: always) · RT_ALLREDUCE, how all allreduces go: ring, flat,
- * recursive-doubling, halving-doubling, tree, double-tree, flat (by MPI over all ranks), hierarchical or
- * hierarchical:NAME (NCCL inside hosts, that one between them), two-level-ring (auto: by the table) ·
- * RT_TABLE, rt_tune's file (~/.config/ringscope/allreduce.table; none: hierarchical, by size between
- * hosts; rt-choice.h) · RT_DETERMINISTIC, 1: bit-for-bit equal results in every run on as many ranks,
- * whatever was ready when and fused with what, of allreduces also however ranks are laid on hosts:
- * they go by recursive-doubling and halving-doubling over all ranks (0) · RT_COMPRESSION, none, fp16 or
- * bf16 where an operation says nothing (none) · RT_TIMELINE, the file that rank 0 writes (none) ·
- * RT_TIMELINE_MARK_CYCLES, 1: with a mark where a cycle starts (0) · RT_STALL_WARNING_TIME, seconds
- * after which rank 0 says on standard error which tensors wait for which ranks, and again after as
- * many (60; 0: never) · RT_STALL_SHUTDOWN_TIME, seconds after which they fail on the ranks that have
- * handed them over (0: never) ·
- * RT_ON_DEATH,
- * exit or error (exit) · RT_FABRIC, mpi or tcp (mpi, where the program has it and RT_RANK isn't set);
- * with tcp RT_ADDR, RT_PORT, RT_RANK, RT_SIZE, RT_INTERFACE, RT_START_TIMEOUT (rt-rendezvous.h)
- * · RT_HOST.
+ * tell each other once (1024; rank 0's counts; 0: always) · RT_ALLREDUCE, how all allreduces go:
+ * ring, recursive-doubling, halving-doubling, tree, double-tree, flat (by MPI over all ranks),
+ * hierarchical or hierarchical:NAME (NCCL inside hosts, that one between them), two-level-ring
+ * (auto: by the table) · RT_TABLE, rt_tune's file (~/.config/ringscope/allreduce.table; none:
+ * hierarchical, by size between hosts; rt-choice.h) · RT_DETERMINISTIC, 1: bit-for-bit equal
+ * results in every run on as many ranks, whatever was ready when and fused with what, of allreduces
+ * also however ranks are laid on hosts: they go by recursive-doubling and halving-doubling over all
+ * ranks (0) · RT_COMPRESSION, none, fp16 or bf16 where an operation says nothing (none) ·
+ * RT_TIMELINE, the file that rank 0 writes (none) · RT_TIMELINE_MARK_CYCLES, 1: with a mark where a
+ * cycle starts (0) · RT_STALL_WARNING_TIME, seconds after which rank 0 says on standard error which
+ * tensors wait for which ranks, and again after as many (60; 0: never) · RT_STALL_SHUTDOWN_TIME,
+ * seconds after which they fail on the ranks that have handed them over (0: never) · RT_ON_DEATH,
+ * exit or error (exit) · RT_FABRIC, mpi or tcp (mpi, where the program has it and RT_RANK isn't
+ * set); with tcp RT_ADDR, RT_PORT, RT_RANK, RT_SIZE, RT_INTERFACE, RT_START_TIMEOUT
+ * (rt-rendezvous.h) · RT_HOST.
  */
 #ifndef RT_H
 #define RT_H
@@ -114,7 +116,8 @@ struct rt_options {
      * stands in the message where they are not. A group has none. */
     unsigned dimensions; /* 0: [count], or [rows,row_count] */
     const uint64_t *shape;
-    /* Of float32 and float64 in an allreduce, a group of them or a reducescatter; all ranks alike. */
+    /* Of float32 and float64 in an allreduce, a group of them or a reducescatter; all ranks alike.
+     */
     enum rt_compression compression;
 };
 
@@ -187,8 +190,8 @@ int rt_broadcast_async(const char *name, void *data, uint64_t count, enum rt_typ
 /* Done when every rank has called it. Returns a handle. One at a time. */
 int rt_barrier_async(const struct rt_options *options);
 
-/* From now on rank 0 writes a timeline to the file, as RT_TIMELINE does from the start; on other ranks
- * nothing. -EBUSY: one is being written, or why the file can't be. */
+/* From now on rank 0 writes a timeline to the file, as RT_TIMELINE does from the start; on other
+ * ranks nothing. -EBUSY: one is being written, or why the file can't be. */
 int rt_timeline_start(const char *path, int mark_cycles);
 /* What has happened until now is in the file. Fails where it couldn't be written. */
 int rt_timeline_stop(void);

@@ -37,7 +37,10 @@ die(const struct training *t, const char *format, ...)
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
-    fprintf(stderr, "%s: rank %d: %s\n", t->program->name, rt_rank(), text);
+    if (rt_rank() < 0) /* the runtime has not begun */
+        fprintf(stderr, "%s: %s\n", t->program->name, text);
+    else
+        fprintf(stderr, "%s: rank %d: %s\n", t->program->name, rt_rank(), text);
     exit(1);
 }
 

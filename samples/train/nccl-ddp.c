@@ -73,7 +73,8 @@ static void connect_ranks(void)
     ncclUniqueId id;
     int devices = 0;
     if (!path)
-        die("NCCL_DDP_ID", "not set: a path for rank 0's id");
+        die("NCCL_DDP_ID",
+            "not set: a path for rank 0's id, new for each run, as NCCL_DDP_ID=$(mktemp -u)");
     if (rank == 0) {
         nccl("ncclGetUniqueId", ncclGetUniqueId(&id));
         give_id(path, &id);

@@ -19,18 +19,9 @@
 #include <unistd.h>
 
 #include "covering.h"
+#include "rank-check.h"
 #include "rt-reference.h"
 #include "rt.h"
-
-#define CHECK(condition, ...)                                                                      \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "rank %d: %s: ", rt_rank(), #condition);                               \
-            fprintf(stderr, __VA_ARGS__);                                                          \
-            fprintf(stderr, " (%s)\n", rt_error());                                                \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 /* Counts that don't divide by anything, that do, none, one, and one longer than a small threshold.
  */

@@ -13,18 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rank-check.h"
 #include "rt-reference.h"
 #include "rt.h"
-
-#define CHECK(condition, ...)                                                                      \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "rank %d: %s: ", rt_rank(), #condition);                               \
-            fprintf(stderr, __VA_ARGS__);                                                          \
-            fprintf(stderr, " (%s)\n", rt_error());                                                \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 /* With one that NCCL has not. */
 static const enum rt_type types[] = {RT_FLOAT32, RT_INT16, RT_FLOAT64, RT_UINT8, RT_BFLOAT16};

@@ -19,17 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "rank-check.h"
 #include "rt.h"
-
-#define CHECK(condition, ...)                                                                      \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "rank %d: %s: ", rt_rank(), #condition);                               \
-            fprintf(stderr, __VA_ARGS__);                                                          \
-            fprintf(stderr, " (%s)\n", rt_error());                                                \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 enum { LENGTH = 24 };
 static float data[LENGTH], out[LENGTH];

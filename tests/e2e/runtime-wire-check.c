@@ -13,18 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rank-check.h"
 #include "rt-reference.h"
 #include "rt.h"
-
-#define CHECK(condition, ...)                                                                      \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "rank %d: %s: ", rt_rank(), #condition);                               \
-            fprintf(stderr, __VA_ARGS__);                                                          \
-            fprintf(stderr, " (%s)\n", rt_error());                                                \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 static const struct rt_options none = {.compression = RT_COMPRESSION_NONE};
 static const struct rt_options fp16 = {.compression = RT_COMPRESSION_FP16};

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "nccl-id.h"
 #include "soak-usage.h"
 
 #define RANKS_MAX 8
@@ -237,26 +238,9 @@ static int run(int rank, int size, const ncclUniqueId *id, double seconds, uint6
 
 /* ---- processes ---- */
 
-static void id_to_text(const ncclUniqueId *id, char *ret)
-{
-    for (int i = 0; i < NCCL_UNIQUE_ID_BYTES; i++)
-        sprintf(ret + 2 * i, "%02x", (unsigned char)id->internal[i]);
-}
-
-static ncclUniqueId id_of_text(const char *text)
-{
-    ncclUniqueId id;
-    for (int i = 0; i < NCCL_UNIQUE_ID_BYTES; i++) {
-        unsigned byte = 0;
-        sscanf(text + 2 * i, "%2x", &byte);
-        id.internal[i] = (char)byte;
-    }
-    return id;
-}
-
 static pid_t start(int rank, int size, double seconds, uint64_t seed, const char *id_text)
 {
-    char texts[4][32], id[2 * NCCL_UNIQUE_ID_BYTES + 1], self[] = "/proc/self/exe";
+    char texts[4][32], id[NCCL_ID_TEXT_BYTES], self[] = "/proc/self/exe";
     snprintf(texts[0], sizeof texts[0], "%d", rank);
     snprintf(texts[1], sizeof texts[1], "%d", size);
     snprintf(texts[2], sizeof texts[2], "%f", seconds);
@@ -269,7 +253,7 @@ static pid_t start(int rank, int size, double seconds, uint64_t seed, const char
 
 static int run_all(int size, double seconds, uint64_t seed)
 {
-    char id_text[2 * NCCL_UNIQUE_ID_BYTES + 1];
+    char id_text[NCCL_ID_TEXT_BYTES];
     ncclUniqueId id;
     int failed = 0;
     printf("hostnccl: %d ranks, %g s, --seed %llu\n", size, seconds, (unsigned long long)seed);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nccl-cases.h"
+#include "nccl-check.h"
 
 #include <sched.h>
 #include <stdbool.h>
@@ -9,14 +10,6 @@
 
 #include "covering.h"
 #include "rt-reference.h"
-
-/* A case's way out: the line says what failed. */
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition))                                                                          \
-            return __LINE__;                                                                       \
-    } while (0)
-#define OK(call) CHECK((call) == 0)
 
 static const size_t counts[] = {0, 1, 5, 1000, 4099, 140001};
 #define COUNTS (sizeof counts / sizeof *counts)

@@ -7,14 +7,7 @@
 #include <unistd.h>
 
 #include "nccl-cases.h"
-
-/* A case's way out: the line says what failed. */
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition))                                                                          \
-            return __LINE__;                                                                       \
-    } while (0)
-#define OK(call) CHECK((call) == 0)
+#include "nccl-check.h"
 
 /* One call of each kind, by what the case is named for. */
 static ncclResult_t call_once(const char *kind, ncclComm_t comm, int rank, int size, float *data,

@@ -20,6 +20,7 @@
 
 #include "covering.h"
 #include "nccl-cases.h"
+#include "nccl-id.h"
 #include "rt-reference.h"
 
 #define RANKS_MAX 8
@@ -74,26 +75,9 @@ static void run_in_threads(const struct nccl_case *c, int size)
 
 /* ---- in processes ---- */
 
-static void id_to_text(const ncclUniqueId *id, char *ret)
-{
-    for (int i = 0; i < NCCL_UNIQUE_ID_BYTES; i++)
-        sprintf(ret + 2 * i, "%02x", (unsigned char)id->internal[i]);
-}
-
-static ncclUniqueId id_of_text(const char *text)
-{
-    ncclUniqueId id;
-    for (int i = 0; i < NCCL_UNIQUE_ID_BYTES; i++) {
-        unsigned byte = 0;
-        sscanf(text + 2 * i, "%2x", &byte);
-        id.internal[i] = (char)byte;
-    }
-    return id;
-}
-
 static pid_t start_process(const char *name, int rank, int size, const ncclUniqueId *id)
 {
-    char rank_text[16], size_text[16], id_text[2 * NCCL_UNIQUE_ID_BYTES + 1], name_text[64];
+    char rank_text[16], size_text[16], id_text[NCCL_ID_TEXT_BYTES], name_text[64];
     snprintf(rank_text, sizeof rank_text, "%d", rank);
     snprintf(size_text, sizeof size_text, "%d", size);
     snprintf(name_text, sizeof name_text, "%s", name);

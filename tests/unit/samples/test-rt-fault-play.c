@@ -219,6 +219,24 @@ static void program_that_sleeps_is_slowed_without_processor_time(void **state)
     rt_faults_end(&f);
 }
 
+/* Whether the end of a phase takes less than the delay that its read had. On a busy machine not the
+ * first one does; one that is late itself never does. */
+static bool ends_at_once(struct rt_faults *f, int fd)
+{
+    for (int i = 0; i < 50; i++) {
+        char byte;
+        rt_faults_step(f, 0);
+        rt_faults_phase_begin(f, "load");
+        if (pread(fd, &byte, 1, 0) != 1)
+            return false;
+        const int64_t start = clock_of(CLOCK_MONOTONIC);
+        rt_faults_phase_end(f);
+        if (clock_of(CLOCK_MONOTONIC) - start < 20000000)
+            return true;
+    }
+    return false;
+}
+
 /* The delay is inside the call: the rest of the phase has none left. */
 static void slow_loader_delays_the_read_of_the_load_phase(void **state)
 {
@@ -231,9 +249,8 @@ static void slow_loader_delays_the_read_of_the_load_phase(void **state)
     int64_t start = clock_of(CLOCK_MONOTONIC);
     assert_int_equal(pread(fd, &byte, 1, 0), 1);
     assert_true(clock_of(CLOCK_MONOTONIC) - start >= 20000000);
-    start = clock_of(CLOCK_MONOTONIC);
     rt_faults_phase_end(&f);
-    assert_true(clock_of(CLOCK_MONOTONIC) - start < 20000000);
+    assert_true(ends_at_once(&f, fd)); /* late once */
     assert_true(phase_ms(&f, CLOCK_MONOTONIC, "load", 0) >=
                 20); /* nothing read: late all the same */
     rt_faults_end(&f);
