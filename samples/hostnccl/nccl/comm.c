@@ -63,7 +63,7 @@ void hostnccl_comm_set_error(ncclComm_t comm, ncclResult_t result, const char *t
     pthread_mutex_unlock(&comm->lock);
 }
 
-void hostnccl_comm_describe(ncclComm_t comm, int error, char *ret, size_t size)
+ncclResult_t hostnccl_comm_describe(ncclComm_t comm, int error, char *ret, size_t size)
 {
     const char *verdict = hostnccl_verdict(comm);
     snprintf(ret, size, "%s", verdict ? verdict : "");
@@ -75,6 +75,7 @@ void hostnccl_comm_describe(ncclComm_t comm, int error, char *ret, size_t size)
                  : error == -EMSGSIZE  ? "ranks disagree about counts or calls"
                  : error == -ECANCELED ? "aborted"
                                        : strerror(-error));
+    return verdict ? ncclInvalidUsage : hostnccl_from_errno(error);
 }
 
 /* ---- life ---- */

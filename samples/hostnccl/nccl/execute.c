@@ -188,9 +188,8 @@ static void report(ncclComm_t comm, int error)
     char text[sizeof comm->async_text];
     if (error == -ECANCELED)
         return; /* whoever aborted knows */
-    hostnccl_comm_describe(comm, error, text, sizeof text);
-    hostnccl_comm_set_error(
-        comm, hostnccl_verdict(comm) ? ncclInvalidUsage : hostnccl_from_errno(error), text);
+    ncclResult_t result = hostnccl_comm_describe(comm, error, text, sizeof text);
+    hostnccl_comm_set_error(comm, result, text);
     if (hostcuda_fail_stream)
         hostcuda_fail_stream(cudaErrorLaunchFailure);
 }

@@ -130,8 +130,9 @@ ncclResult_t hostnccl_comm_manageable(ncclComm_t comm);
 ncclResult_t hostnccl_comm_check(ncclComm_t comm);
 /* Ends `comm` for its rank: later operations fail with `result`. */
 void hostnccl_comm_set_error(ncclComm_t comm, ncclResult_t result, const char *text);
-/* Said of a transport's error: who is gone, or what the error is. */
-void hostnccl_comm_describe(ncclComm_t comm, int error, char *ret, size_t size);
+/* Said of a transport's error: what ranks differ in, who is gone, or what the error is. Returns the
+ * result that goes with it. */
+ncclResult_t hostnccl_comm_describe(ncclComm_t comm, int error, char *ret, size_t size);
 ncclResult_t hostnccl_from_errno(int error);
 
 /* One without ranks yet; free ends it for its rank, whatever became of it. */
@@ -232,7 +233,8 @@ bool hostnccl_has_redop(enum hostnccl_func func);
 size_t hostnccl_notes_bytes(int ranks);
 /* Before a collective runs. False: a rank has another one here. */
 bool hostnccl_agree(const struct hostnccl_op *op);
-/* What ranks differ in; NULL: nobody has seen any such thing. */
+/* What ranks differ in; NULL: nobody has seen any such thing. Who is seeing it writes it down first:
+ * that is waited for. */
 const char *hostnccl_verdict(ncclComm_t comm);
 
 /* ---- schedule.c ---- */

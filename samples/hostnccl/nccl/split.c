@@ -49,8 +49,8 @@ static int exchange(ncclComm_t parent, const void *mine, void *all, size_t bytes
 static ncclResult_t fail_with(ncclComm_t parent, const char *call, int error)
 {
     char text[sizeof parent->async_text];
-    hostnccl_comm_describe(parent, error, text, sizeof text);
-    return hostnccl_fail(hostnccl_from_errno(error), "%s: %s", call, text);
+    ncclResult_t result = hostnccl_comm_describe(parent, error, text, sizeof text);
+    return hostnccl_fail(result, "%s: %s", call, text);
 }
 
 /* Everybody takes part in both exchanges, with a colour or without. */

@@ -16,13 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A case's way out: the line says what failed. */
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition))                                                                          \
-            return __LINE__;                                                                       \
-    } while (0)
-#define OK(call) CHECK((call) == 0)
+#include "nccl-check.h"
 
 #define RANKS_MAX 5
 
@@ -315,11 +309,13 @@ static int differ(ncclUniqueId id, int rank, int size, int mine, int theirs)
     int what = rank == size - 1 ? mine : theirs;
     /* who needs nobody else may get through the first, not through all */
     cudaError_t error = cudaSuccess;
-    for (int i = 0; i < 100 && error == cudaSuccess; i++) {
-        OK(call(what, data, comm));
-        error = cudaStreamSynchronize(NULL);
+    ncclResult_t told = ncclSuccess;
+    for (int i = 0; i < 100 && error == cudaSuccess && told == ncclSuccess; i++) {
+        told = call(what, data, comm); /* what is known by then is told at once */
+        if (told == ncclSuccess)
+            error = cudaStreamSynchronize(NULL);
     }
-    CHECK(error == cudaErrorLaunchFailure);
+    CHECK(told == ncclInvalidUsage || (told == ncclSuccess && error == cudaErrorLaunchFailure));
     OK(ncclCommGetAsyncError(comm, &async));
     CHECK(async == ncclInvalidUsage);
     const char *text = ncclGetLastError(comm);
