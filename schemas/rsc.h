@@ -20,7 +20,7 @@
 
 #define RS_BLOCK_MAGIC 0x42435352u /* "RSCB" in file order */
 #define RS_FORMAT_MAJOR 1
-#define RS_FORMAT_MINOR 2
+#define RS_FORMAT_MINOR 3
 #define RS_BLOCK_PAYLOAD_MAX (1u << 24)
 
 enum rs_block_kind {
@@ -92,9 +92,15 @@ enum rs_builtin_op {
     RS_OP_SPAN = 3,       /* NVTX start/end, perhaps across threads: struct rs_range_event */
     RS_OP_MARK = 4,       /* NVTX mark, user mark: struct rs_range_event, end == start */
     RS_OP_COUNTER = 5,    /* struct rs_counter_event */
-    RS_OP_KERNEL = 6,     /* a device kernel: struct rs_range_event, name = kernel */
+    RS_OP_KERNEL = 6,     /* a device kernel: struct rs_range_event, name = kernel. As all below
+                             but IO with a struct rs_ext_device */
     RS_OP_IO = 7,         /* file I/O: struct rs_range_event, payload = bytes,
                              name = path, category = the call */
+    RS_OP_COPY = 8,       /* a copy by a device: payload = bytes */
+    RS_OP_SET = 9,        /* memory set by a device: payload = bytes */
+    RS_OP_SYNC = 10,      /* a host or stream waits for a device: name says for what */
+    RS_OP_GRAPH = 11,     /* a graph that a device ran, as one */
+    RS_OP_HOST_CALL = 12, /* a call of the CUDA runtime or driver on the host: name = function */
     RS_OP_FIRST_API = 64,
     RS_OP_EXT = 0xff00,   /* and above: extension slots, enum rs_ext_kind */
 };
@@ -131,6 +137,7 @@ enum rs_ext_kind {
     RS_EXT_SECOND = 0xff04,  /* struct rs_ext_second: the receive side of Sendrecv, Allgather, ... */
     RS_EXT_STREAM = 0xff05,  /* struct rs_ext_stream: NCCL call */
     RS_EXT_PLACE = 0xff06,   /* struct rs_ext_place: where in a window or file */
+    RS_EXT_DEVICE = 0xff07,  /* struct rs_ext_device: what CUPTI told */
 };
 
 struct rs_ext_request {
@@ -185,6 +192,17 @@ struct rs_ext_place {
     int64_t offset;    /* window: displacement in its own units; file: offset in etypes */
     uint64_t count;    /* window: elements at the target */
     uint64_t spare[3];
+};
+
+struct rs_ext_device { /* ids are CUPTI's, UINT32_MAX none */
+    uint16_t op;
+    uint16_t what;       /* CUPTI's number of the copy's direction, of the wait's kind */
+    uint32_t correlation; /* of the host's call, and of all that it made a device do; 0 none */
+    uint32_t device, context, stream;
+    uint32_t graph;      /* 0 none, as below */
+    uint64_t graph_node;
+    uint32_t thread;     /* HOST_CALL: who called, as in struct rs_def_thread */
+    uint32_t spare[3];
 };
 
 /* Definitions. `bytes` counts the whole record with its tail, a multiple of 8. */
@@ -312,6 +330,7 @@ static_assert(sizeof(struct rs_ext_done) == 48, "done");
 static_assert(sizeof(struct rs_ext_second) == 48, "second");
 static_assert(sizeof(struct rs_ext_stream) == 48, "stream");
 static_assert(sizeof(struct rs_ext_place) == 48, "place");
+static_assert(sizeof(struct rs_ext_device) == 48, "device");
 static_assert(sizeof(struct rs_def) == 16, "def");
 static_assert(sizeof(struct rs_def_comm) == 72, "comm");
 static_assert(sizeof(struct rs_def_type) == 32, "type");
