@@ -4,7 +4,8 @@
  *
  * Model: a stream has a queue of tasks and a thread, started with the first task, which runs them
  * in order. Tasks are numbered from 1; "ticket n" is done once `completed` has reached n. A task
- * waits only for tasks put on a queue before it, so waiting can't go in a circle. Memory: streams
+ * waits only for tasks put on a queue before it, so waiting can't go in a circle. What is put on a
+ * stream that is captured goes into a graph (graph.h) and not on its queue. Memory: streams
  * and events are counted: whoever waits for one, or has it queued, holds it. Threads: a stream's
  * fields are under its lock; the list of streams under a lock of its own, which is taken first.
  */
@@ -15,17 +16,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cuda_runtime_api.h"
+#include "hostcuda.h"
 
 #define CUDART_EXPORT __attribute__((visibility("default")))
 
-typedef void task_fn(void *argument);
-
 struct task {
     struct task *next;
-    task_fn *fn;
+    struct hostcuda_work work;
     void *argument;
 };
+
+struct capture;
 
 struct CUstream_st {
     struct CUstream_st *next; /* in the list of streams */
@@ -40,6 +41,15 @@ struct CUstream_st {
     uint64_t queued, completed;
     cudaError_t error; /* of a task, until somebody asks */
     bool started, ending;
+    bool is_lane;            /* of a graph: whoever waits for it takes its error over */
+    struct capture *capture; /* capture.c's, as the next */
+    unsigned lane;
+};
+
+/* Where an event was recorded, if that was in a capture; zeroed at first. */
+struct cudart_place {
+    struct capture *capture; /* atomic */
+    unsigned mark;
 };
 
 /* device.c */
@@ -52,8 +62,16 @@ cudaError_t cudart_result(cudaError_t error);
 /* The stream behind a handle, held; NULL: no such stream. 0, 1 and 2 stand for the default ones. */
 cudaStream_t cudart_stream_hold(cudaStream_t handle);
 void cudart_stream_drop(cudaStream_t stream);
-/* Puts a task behind all that is queued, and behind what the legacy stream's rule asks for. */
-cudaError_t cudart_stream_put(cudaStream_t stream, task_fn *fn, void *argument);
+bool cudart_stream_is_legacy(cudaStream_t stream);
+/* One that runs a graph's branch. */
+cudaStream_t cudart_stream_new_lane(int device);
+/* Puts a task behind all that is queued, and behind what the legacy stream's rule asks for; or into
+ * the graph that the stream is captured into. On failure the argument stays the caller's. */
+cudaError_t cudart_stream_put(cudaStream_t stream, const struct hostcuda_work *work,
+                              void *argument);
+/* `stream` goes on when what `other` had queued when it gave `ticket` is done. */
+uint64_t cudart_stream_ticket(cudaStream_t stream);
+cudaError_t cudart_stream_join(cudaStream_t stream, cudaStream_t other, uint64_t ticket);
 /* Waits for what is queued now; gives, and forgets, a task's error. */
 cudaError_t cudart_stream_finish(cudaStream_t stream);
 /* As cudart_stream_finish, for the streams that stream 0 of this thread's device waits for. */
@@ -62,7 +80,20 @@ cudaError_t cudart_finish_device(int device);
 /* Waits likewise, but leaves tasks' errors for whoever synchronises. */
 cudaError_t cudart_quiesce_device(int device);
 
-/* For the stand-in NCCL, in a task: the stream it runs on has failed. */
-CUDART_EXPORT void hostcuda_fail_stream(cudaError_t error);
+/* capture.c: cudaSuccess where no capture says otherwise. What is refused spoils the capture. */
+/* For calls whose effect a capture can't see. */
+cudaError_t cudart_unsafe(void);
+/* For what waits for the streams of stream 0, for all of a device, for one, for an event. */
+cudaError_t cudart_capture_forbids_legacy(int device);
+cudaError_t cudart_capture_forbids_device(int device);
+cudaError_t cudart_capture_forbids_stream(cudaStream_t stream);
+cudaError_t cudart_capture_forbids_event(const struct cudart_place *place);
+bool cudart_stream_is_capturing(cudaStream_t stream);
+/* False: no capture is concerned, and nothing was done. */
+bool cudart_capture_put(cudaStream_t stream, const struct hostcuda_work *work, void *argument,
+                        cudaError_t *ret);
+bool cudart_capture_record(cudaStream_t stream, struct cudart_place *place, cudaError_t *ret);
+bool cudart_capture_wait(cudaStream_t stream, struct cudart_place *place, cudaError_t *ret);
+void cudart_capture_forget(struct cudart_place *place);
 
 #endif

@@ -15,6 +15,7 @@ struct CUevent_st {
     pthread_cond_t reached_more;
     uint64_t recorded, reached;
     uint64_t reached_ns; /* of the last record that was reached */
+    struct cudart_place place;
 };
 
 /* A queued record of, or wait for, an event. */
@@ -32,6 +33,7 @@ static void drop(cudaEvent_t e)
 {
     if (__atomic_sub_fetch(&e->references, 1, __ATOMIC_ACQ_REL) > 0)
         return;
+    cudart_capture_forget(&e->place);
     pthread_cond_destroy(&e->reached_more);
     pthread_mutex_destroy(&e->lock);
     e->magic = 0;
@@ -56,7 +58,12 @@ static void run_record(void *argument)
     }
     pthread_cond_broadcast(&e->reached_more);
     pthread_mutex_unlock(&e->lock);
-    drop(e);
+}
+
+static void release_task(void *argument)
+{
+    struct event_task *t = argument;
+    drop(t->event);
     free(t);
 }
 
@@ -72,30 +79,16 @@ static void run_wait(void *argument)
 {
     struct event_task *t = argument;
     wait_for_record(t->event, t->record);
-    drop(t->event);
-    free(t);
 }
 
-static cudaError_t put_event_task(cudaStream_t stream, task_fn *fn, cudaEvent_t e, uint64_t record)
+static struct event_task *task_new(cudaEvent_t e, uint64_t record)
 {
     struct event_task *t = malloc(sizeof *t);
-    cudaStream_t s = cudart_stream_hold(stream);
-    cudaError_t error = !s  ? cudaErrorInvalidResourceHandle
-                        : t ? cudaSuccess
-                            : cudaErrorMemoryAllocation;
-    if (error == cudaSuccess) {
-        *t = (struct event_task){e, record};
-        __atomic_fetch_add(&e->references, 1, __ATOMIC_RELAXED);
-        error = cudart_stream_put(s, fn, t);
-        if (error == cudaSuccess)
-            t = NULL;
-        else
-            drop(e);
-    }
-    if (s)
-        cudart_stream_drop(s);
-    free(t);
-    return error;
+    if (!t)
+        return NULL;
+    *t = (struct event_task){e, record};
+    __atomic_fetch_add(&e->references, 1, __ATOMIC_RELAXED);
+    return t;
 }
 
 static uint64_t last_record(cudaEvent_t e)
@@ -104,6 +97,52 @@ static uint64_t last_record(cudaEvent_t e)
     uint64_t record = e->recorded;
     pthread_mutex_unlock(&e->lock);
     return record;
+}
+
+static uint64_t new_record(cudaEvent_t e)
+{
+    pthread_mutex_lock(&e->lock);
+    uint64_t record = ++e->recorded;
+    pthread_mutex_unlock(&e->lock);
+    return record;
+}
+
+/* As a graph's nodes they are new ones in each launch. */
+static void *copy_record(const void *template)
+{
+    cudaEvent_t e = ((const struct event_task *)template)->event;
+    return task_new(e, new_record(e));
+}
+
+static void *copy_wait(const void *template)
+{
+    cudaEvent_t e = ((const struct event_task *)template)->event;
+    return task_new(e, last_record(e));
+}
+
+static const struct hostcuda_work record_work = {
+    .run = run_record,
+    .release = release_task,
+    .copy = copy_record,
+    .type = cudaGraphNodeTypeEventRecord,
+};
+static const struct hostcuda_work wait_work = {
+    .run = run_wait,
+    .release = release_task,
+    .copy = copy_wait,
+    .type = cudaGraphNodeTypeWaitEvent,
+};
+
+static cudaError_t put_task(cudaStream_t s, const struct hostcuda_work *work, cudaEvent_t e,
+                            uint64_t record)
+{
+    struct event_task *t = task_new(e, record);
+    if (!t)
+        return cudaErrorMemoryAllocation;
+    cudaError_t error = cudart_stream_put(s, work, t);
+    if (error != cudaSuccess)
+        release_task(t);
+    return error;
 }
 
 CUDART_EXPORT cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags)
@@ -135,36 +174,67 @@ CUDART_EXPORT cudaError_t cudaEventDestroy(cudaEvent_t event)
     return cudaSuccess;
 }
 
-CUDART_EXPORT cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+static cudaError_t record(cudaEvent_t event, cudaStream_t s, bool external)
 {
-    if (!is_event(event))
-        return cudart_result(cudaErrorInvalidResourceHandle);
-    pthread_mutex_lock(&event->lock);
-    uint64_t record = ++event->recorded;
-    pthread_mutex_unlock(&event->lock);
-    return cudart_result(put_event_task(stream, run_record, event, record));
+    cudaError_t error;
+    if (external) /* of each launch of the graph */
+        return cudart_stream_is_capturing(s) ? put_task(s, &record_work, event, 0)
+                                             : cudaErrorInvalidValue;
+    if (cudart_capture_record(s, &event->place, &error))
+        return error;
+    cudart_capture_forget(&event->place);
+    return put_task(s, &record_work, event, new_record(event));
 }
 
 CUDART_EXPORT cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream,
                                                    unsigned int flags)
 {
-    return flags == cudaEventRecordDefault ? cudaEventRecord(event, stream)
-                                           : cudart_result(cudaErrorNotSupported);
+    cudaStream_t s = is_event(event) ? cudart_stream_hold(stream) : NULL;
+    if (!s)
+        return cudart_result(cudaErrorInvalidResourceHandle);
+    cudaError_t error = flags & ~(unsigned)cudaEventRecordExternal
+                            ? cudaErrorInvalidValue
+                            : record(event, s, flags == cudaEventRecordExternal);
+    cudart_stream_drop(s);
+    return cudart_result(error);
+}
+
+CUDART_EXPORT cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    return cudaEventRecordWithFlags(event, stream, cudaEventRecordDefault);
+}
+
+static cudaError_t wait(cudaStream_t s, cudaEvent_t event, bool external)
+{
+    cudaError_t error;
+    if (external)
+        return cudart_stream_is_capturing(s) ? put_task(s, &wait_work, event, 0)
+                                             : cudaErrorInvalidValue;
+    if (cudart_capture_wait(s, &event->place, &error))
+        return error;
+    return put_task(s, &wait_work, event, last_record(event));
 }
 
 CUDART_EXPORT cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
                                               unsigned int flags)
 {
-    if (!is_event(event) || flags != cudaEventWaitDefault)
-        return cudart_result(is_event(event) ? cudaErrorNotSupported
-                                             : cudaErrorInvalidResourceHandle);
-    return cudart_result(put_event_task(stream, run_wait, event, last_record(event)));
+    cudaStream_t s = is_event(event) ? cudart_stream_hold(stream) : NULL;
+    if (!s)
+        return cudart_result(cudaErrorInvalidResourceHandle);
+    cudaError_t error = flags & ~(unsigned)cudaEventWaitExternal
+                            ? cudaErrorInvalidValue
+                            : wait(s, event, flags == cudaEventWaitExternal);
+    cudart_stream_drop(s);
+    return cudart_result(error);
 }
 
 CUDART_EXPORT cudaError_t cudaEventQuery(cudaEvent_t event)
 {
     if (!is_event(event))
         return cudart_result(cudaErrorInvalidResourceHandle);
+    cudaError_t error = cudart_capture_forbids_event(&event->place);
+    if (error != cudaSuccess)
+        return cudart_result(error);
     pthread_mutex_lock(&event->lock);
     bool reached = event->reached >= event->recorded;
     pthread_mutex_unlock(&event->lock);
@@ -175,8 +245,10 @@ CUDART_EXPORT cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
     if (!is_event(event))
         return cudart_result(cudaErrorInvalidResourceHandle);
-    wait_for_record(event, last_record(event));
-    return cudaSuccess;
+    cudaError_t error = cudart_capture_forbids_event(&event->place);
+    if (error == cudaSuccess)
+        wait_for_record(event, last_record(event));
+    return cudart_result(error);
 }
 
 /* When an event was reached: an error where it wasn't recorded, isn't reached yet, or takes no

@@ -23,9 +23,16 @@ static cudaError_t allocate(void **ret, size_t size)
     return cudaSuccess;
 }
 
+/* For calls that a capture doesn't see. */
+static cudaError_t allocate_now(void **ret, size_t size)
+{
+    cudaError_t error = cudart_unsafe();
+    return error == cudaSuccess ? allocate(ret, size) : error;
+}
+
 CUDART_EXPORT cudaError_t cudaMalloc(void **devPtr, size_t size)
 {
-    return cudart_result(allocate(devPtr, size));
+    return cudart_result(allocate_now(devPtr, size));
 }
 
 /* Freed memory may still be in use by queued work: CUDA waits for the device, and so do we. */
@@ -33,19 +40,22 @@ CUDART_EXPORT cudaError_t cudaFree(void *devPtr)
 {
     if (!devPtr)
         return cudaSuccess;
-    cudaError_t error = cudart_quiesce_device(cudart_device());
-    free(devPtr);
+    cudaError_t error = cudart_unsafe();
+    if (error == cudaSuccess)
+        error = cudart_quiesce_device(cudart_device());
+    if (error == cudaSuccess)
+        free(devPtr);
     return cudart_result(error);
 }
 
 CUDART_EXPORT cudaError_t cudaMallocHost(void **ptr, size_t size)
 {
-    return cudart_result(allocate(ptr, size));
+    return cudart_result(allocate_now(ptr, size));
 }
 
 CUDART_EXPORT cudaError_t cudaHostAlloc(void **pHost, size_t size, unsigned int flags)
 {
-    return cudart_result(allocate(pHost, size));
+    return cudart_result(allocate_now(pHost, size));
 }
 
 CUDART_EXPORT cudaError_t cudaFreeHost(void *ptr)
@@ -55,27 +65,44 @@ CUDART_EXPORT cudaError_t cudaFreeHost(void *ptr)
 
 CUDART_EXPORT cudaError_t cudaMallocManaged(void **devPtr, size_t size, unsigned int flags)
 {
-    return cudart_result(allocate(devPtr, size));
+    return cudart_result(allocate_now(devPtr, size));
 }
 
+static void do_nothing(void *argument)
+{
+}
+
+/* In a capture: the memory is there from now on, at the address that the graph's nodes have. */
 CUDART_EXPORT cudaError_t cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream)
 {
-    return cudart_result(allocate(devPtr, size));
+    static const struct hostcuda_work work = {.run = do_nothing, .type = cudaGraphNodeTypeMemAlloc};
+    void *p = NULL;
+    cudaError_t error = devPtr ? allocate(&p, size) : cudaErrorInvalidValue;
+    if (error == cudaSuccess)
+        error = hostcuda_launch(hStream, &work, NULL);
+    if (error == cudaSuccess)
+        *devPtr = p;
+    else
+        free(p);
+    return cudart_result(error);
 }
 
+/* In a capture: a graph that runs again needs its memory again, so it goes with the graph. */
 CUDART_EXPORT cudaError_t cudaFreeAsync(void *devPtr, cudaStream_t hStream)
 {
-    return cudaLaunchHostFunc(hStream, free, devPtr);
+    static const struct hostcuda_work work = {
+        .run = do_nothing, .release = free, .type = cudaGraphNodeTypeMemFree};
+    return devPtr ? hostcuda_launch(hStream, &work, devPtr) : cudaSuccess;
 }
 
 CUDART_EXPORT cudaError_t cudaHostRegister(void *ptr, size_t size, unsigned int flags)
 {
-    return cudart_result(ptr ? cudaSuccess : cudaErrorInvalidValue);
+    return cudart_result(ptr ? cudart_unsafe() : cudaErrorInvalidValue);
 }
 
 CUDART_EXPORT cudaError_t cudaHostUnregister(void *ptr)
 {
-    return cudart_result(ptr ? cudaSuccess : cudaErrorInvalidValue);
+    return cudart_result(ptr ? cudart_unsafe() : cudaErrorInvalidValue);
 }
 
 CUDART_EXPORT cudaError_t cudaHostGetDevicePointer(void **pDevice, void *pHost, unsigned int flags)
@@ -98,6 +125,13 @@ CUDART_EXPORT cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
 
 /* ---- copies ---- */
 
+/* Before what is done at once, behind stream 0. */
+static cudaError_t finish_for_host(void)
+{
+    cudaError_t error = cudart_finish_legacy();
+    return error == cudaSuccess ? cudart_unsafe() : error;
+}
+
 static cudaError_t check_copy(const void *dst, const void *src, size_t count,
                               enum cudaMemcpyKind kind)
 {
@@ -111,7 +145,7 @@ CUDART_EXPORT cudaError_t cudaMemcpy(void *dst, const void *src, size_t count,
 {
     cudaError_t error = check_copy(dst, src, count, kind);
     if (error == cudaSuccess)
-        error = cudart_finish_legacy();
+        error = finish_for_host();
     if (error == cudaSuccess && count > 0)
         memmove(dst, src, count);
     return cudart_result(error);
@@ -131,7 +165,6 @@ static void run_copy(void *argument)
         memmove(c->dst, c->src, c->count);
     else
         memset(c->dst, c->value, c->count);
-    free(c);
 }
 
 static cudaError_t put_copy(cudaStream_t stream, struct copy copy)
@@ -140,7 +173,12 @@ static cudaError_t put_copy(cudaStream_t stream, struct copy copy)
     if (!c)
         return cudart_result(cudaErrorMemoryAllocation);
     *c = copy;
-    cudaError_t error = cudaLaunchHostFunc(stream, run_copy, c);
+    struct hostcuda_work work = {
+        .run = run_copy,
+        .release = free,
+        .type = copy.src ? cudaGraphNodeTypeMemcpy : cudaGraphNodeTypeMemset,
+    };
+    cudaError_t error = hostcuda_launch(stream, &work, c);
     if (error != cudaSuccess)
         free(c);
     return error;
@@ -159,7 +197,7 @@ CUDART_EXPORT cudaError_t cudaMemset(void *devPtr, int value, size_t count)
 {
     if (count > 0 && !devPtr)
         return cudart_result(cudaErrorInvalidValue);
-    cudaError_t error = cudart_finish_legacy();
+    cudaError_t error = finish_for_host();
     if (error == cudaSuccess && count > 0)
         memset(devPtr, value, count);
     return cudart_result(error);

@@ -45,6 +45,14 @@ static cudaStream_t stream_new(int device, unsigned flags, int priority)
     return s;
 }
 
+cudaStream_t cudart_stream_new_lane(int device)
+{
+    cudaStream_t s = stream_new(device, cudaStreamNonBlocking, 0);
+    if (s)
+        s->is_lane = true;
+    return s;
+}
+
 static cudaStream_t hold(cudaStream_t stream)
 {
     __atomic_fetch_add(&stream->references, 1, __ATOMIC_RELAXED);
@@ -124,7 +132,9 @@ static void *stream_thread(void *argument)
     cudaStream_t s = running_on = argument;
     struct task *t;
     while ((t = next_task(s))) {
-        t->fn(t->argument);
+        t->work.run(t->argument);
+        if (t->work.release)
+            t->work.release(t->argument);
         free(t);
         complete_task(s);
     }
@@ -153,12 +163,12 @@ static bool start_thread(cudaStream_t s)
 
 /* ---- putting tasks ---- */
 
-static cudaError_t put_one(cudaStream_t s, task_fn *fn, void *argument)
+static cudaError_t put_one(cudaStream_t s, const struct hostcuda_work *work, void *argument)
 {
     struct task *t = malloc(sizeof *t);
     if (!t)
         return cudaErrorMemoryAllocation;
-    *t = (struct task){NULL, fn, argument};
+    *t = (struct task){NULL, *work, argument};
     pthread_mutex_lock(&s->lock);
     if (!s->started)
         s->started = start_thread(s);
@@ -170,6 +180,8 @@ static cudaError_t put_one(cudaStream_t s, task_fn *fn, void *argument)
             s->first = t;
         s->last = t;
         s->queued++;
+        if (work->queued)
+            work->queued(argument);
         pthread_cond_broadcast(&s->changed);
     }
     pthread_mutex_unlock(&s->lock);
@@ -191,41 +203,59 @@ static void wait_for_ticket(cudaStream_t s, uint64_t ticket)
     pthread_mutex_unlock(&s->lock);
 }
 
+static cudaError_t take_error(cudaStream_t s);
+
 static void run_join(void *argument)
 {
     struct join *j = argument;
     wait_for_ticket(j->stream, j->ticket);
+    if (j->stream->is_lane) {
+        pthread_mutex_lock(&j->stream->lock);
+        cudaError_t error = take_error(j->stream);
+        pthread_mutex_unlock(&j->stream->lock);
+        hostcuda_fail_stream(error);
+    }
+}
+
+static void release_join(void *argument)
+{
+    struct join *j = argument;
     cudart_stream_drop(j->stream);
     free(j);
 }
 
-static uint64_t ticket_if_busy(cudaStream_t s)
+uint64_t cudart_stream_ticket(cudaStream_t s)
 {
     pthread_mutex_lock(&s->lock);
-    uint64_t ticket = s->completed < s->queued ? s->queued : 0;
+    uint64_t ticket = s->queued;
     pthread_mutex_unlock(&s->lock);
     return ticket;
 }
 
-/* `stream` goes on when what `other` has queued now is done. */
-static cudaError_t put_join(cudaStream_t stream, cudaStream_t other)
+static bool is_done(cudaStream_t s, uint64_t ticket)
 {
-    uint64_t ticket = ticket_if_busy(other);
-    if (ticket == 0)
+    pthread_mutex_lock(&s->lock);
+    bool done = s->completed >= ticket && !(s->is_lane && s->error != cudaSuccess);
+    pthread_mutex_unlock(&s->lock);
+    return done;
+}
+
+cudaError_t cudart_stream_join(cudaStream_t stream, cudaStream_t other, uint64_t ticket)
+{
+    static const struct hostcuda_work work = {.run = run_join, .release = release_join};
+    if (stream == other || is_done(other, ticket))
         return cudaSuccess;
     struct join *j = malloc(sizeof *j);
     if (!j)
         return cudaErrorMemoryAllocation;
     *j = (struct join){hold(other), ticket};
-    cudaError_t error = put_one(stream, run_join, j);
-    if (error != cudaSuccess) {
-        cudart_stream_drop(other);
-        free(j);
-    }
+    cudaError_t error = put_one(stream, &work, j);
+    if (error != cudaSuccess)
+        release_join(j);
     return error;
 }
 
-static bool is_legacy(cudaStream_t s)
+bool cudart_stream_is_legacy(cudaStream_t s)
 {
     return s == __atomic_load_n(&legacy_streams[s->device], __ATOMIC_ACQUIRE);
 }
@@ -236,29 +266,32 @@ static cudaError_t put_legacy_joins(cudaStream_t s)
     cudaError_t error = cudaSuccess;
     if (s->flags & cudaStreamNonBlocking)
         return cudaSuccess;
-    if (!is_legacy(s)) {
+    if (!cudart_stream_is_legacy(s)) {
         cudaStream_t legacy = __atomic_load_n(&legacy_streams[s->device], __ATOMIC_ACQUIRE);
-        return legacy ? put_join(s, legacy) : cudaSuccess;
+        return legacy ? cudart_stream_join(s, legacy, cudart_stream_ticket(legacy)) : cudaSuccess;
     }
     pthread_mutex_lock(&list_lock);
     for (cudaStream_t other = all_streams; other && error == cudaSuccess; other = other->next)
         if (other != s && other->device == s->device && !(other->flags & cudaStreamNonBlocking))
-            error = put_join(s, other);
+            error = cudart_stream_join(s, other, cudart_stream_ticket(other));
     pthread_mutex_unlock(&list_lock);
     return error;
 }
 
-cudaError_t cudart_stream_put(cudaStream_t s, task_fn *fn, void *argument)
+cudaError_t cudart_stream_put(cudaStream_t s, const struct hostcuda_work *work, void *argument)
 {
-    cudaError_t error = put_legacy_joins(s);
-    return error == cudaSuccess ? put_one(s, fn, argument) : error;
+    cudaError_t error;
+    if (cudart_capture_put(s, work, argument, &error))
+        return error;
+    error = put_legacy_joins(s);
+    return error == cudaSuccess ? put_one(s, work, argument) : error;
 }
 
 /* ---- waiting ---- */
 
-void hostcuda_fail_stream(cudaError_t error)
+CUDART_EXPORT void hostcuda_fail_stream(cudaError_t error)
 {
-    if (!running_on)
+    if (!running_on || error == cudaSuccess)
         return;
     pthread_mutex_lock(&running_on->lock);
     if (running_on->error == cudaSuccess)
@@ -336,11 +369,17 @@ static cudaError_t finish_matching(match_fn *matches, int device,
 
 cudaError_t cudart_finish_legacy(void)
 {
+    cudaError_t error = cudart_capture_forbids_legacy(cudart_device());
+    if (error != cudaSuccess)
+        return error;
     return finish_matching(is_blocking, cudart_device(), cudart_stream_finish);
 }
 
 cudaError_t cudart_finish_device(int device)
 {
+    cudaError_t error = cudart_capture_forbids_device(device);
+    if (error != cudaSuccess)
+        return error;
     return finish_matching(is_of_device, device, cudart_stream_finish);
 }
 
@@ -379,6 +418,7 @@ CUDART_EXPORT cudaError_t cudaStreamDestroy(cudaStream_t stream)
     if (!stream || stream == cudaStreamLegacy || stream == cudaStreamPerThread ||
         stream->magic != STREAM_MAGIC)
         return cudart_result(cudaErrorInvalidResourceHandle);
+    cudart_capture_forbids_stream(stream);
     pthread_mutex_lock(&stream->lock);
     stream->ending = true;
     bool started = stream->started;
@@ -395,7 +435,9 @@ CUDART_EXPORT cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     cudaStream_t s = cudart_stream_hold(stream);
     if (!s)
         return cudart_result(cudaErrorInvalidResourceHandle);
-    cudaError_t error = is_legacy(s) ? cudart_finish_legacy() : cudart_stream_finish(s);
+    cudaError_t error = cudart_capture_forbids_stream(s);
+    if (error == cudaSuccess)
+        error = cudart_stream_is_legacy(s) ? cudart_finish_legacy() : cudart_stream_finish(s);
     cudart_stream_drop(s);
     return cudart_result(error);
 }
@@ -405,9 +447,12 @@ CUDART_EXPORT cudaError_t cudaStreamQuery(cudaStream_t stream)
     cudaStream_t s = cudart_stream_hold(stream);
     if (!s)
         return cudart_result(cudaErrorInvalidResourceHandle);
-    pthread_mutex_lock(&s->lock);
-    cudaError_t error = s->completed < s->queued ? cudaErrorNotReady : take_error(s);
-    pthread_mutex_unlock(&s->lock);
+    cudaError_t error = cudart_capture_forbids_stream(s);
+    if (error == cudaSuccess) {
+        pthread_mutex_lock(&s->lock);
+        error = s->completed < s->queued ? cudaErrorNotReady : take_error(s);
+        pthread_mutex_unlock(&s->lock);
+    }
     cudart_stream_drop(s);
     return error == cudaErrorNotReady ? error : cudart_result(error);
 }
@@ -440,44 +485,6 @@ CUDART_EXPORT cudaError_t cudaStreamGetDevice(cudaStream_t hStream, int *device)
     *device = s->device;
     cudart_stream_drop(s);
     return cudaSuccess;
-}
-
-CUDART_EXPORT cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData)
-{
-    if (!fn)
-        return cudart_result(cudaErrorInvalidValue);
-    cudaStream_t s = cudart_stream_hold(stream);
-    if (!s)
-        return cudart_result(cudaErrorInvalidResourceHandle);
-    cudaError_t error = cudart_stream_put(s, fn, userData);
-    cudart_stream_drop(s);
-    return cudart_result(error);
-}
-
-struct callback {
-    cudaStream_t stream;
-    cudaStreamCallback_t fn;
-    void *argument;
-};
-
-static void run_callback(void *argument)
-{
-    struct callback *c = argument;
-    c->fn(c->stream, cudaSuccess, c->argument);
-    free(c);
-}
-
-CUDART_EXPORT cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback,
-                                                void *userData, unsigned int flags)
-{
-    struct callback *c = callback && flags == 0 ? malloc(sizeof *c) : NULL;
-    if (!c)
-        return cudart_result(cudaErrorInvalidValue);
-    *c = (struct callback){stream, callback, userData};
-    cudaError_t error = cudaLaunchHostFunc(stream, run_callback, c);
-    if (error != cudaSuccess)
-        free(c);
-    return error;
 }
 
 CUDART_EXPORT cudaError_t cudaDeviceSynchronize(void)

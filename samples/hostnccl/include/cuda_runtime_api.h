@@ -11,8 +11,13 @@
  *
  * Threads: every call from any thread; the current device is per thread.
  *
- * Limits: no kernels, graphs, arrays, textures, managed-memory hints, IPC or driver interface; not
- * usable in a child after fork() of a process that used a stream (nor is CUDA).
+ * Graphs: a stream, and those that events fork from it, can be captured, with the errors that CUDA
+ * has for what a capture doesn't allow; a graph is what was captured, and runs as often as it is
+ * launched, its branches at once. A graph can't be built node by node, changed, or launched into
+ * another capture; cudaStreamGetCaptureInfo tells no dependencies.
+ *
+ * Limits: no kernels, arrays, textures, managed-memory hints, IPC or driver interface; not usable
+ * in a child after fork() of a process that used a stream (nor is CUDA).
  *
  * Names and values are facts of the interface; tests/unit/hostnccl-abi.c asserts them against this
  * header and, where it is present, against the vendor's.
@@ -38,10 +43,20 @@ enum cudaError {
     cudaErrorNoDevice = 100,
     cudaErrorInvalidDevice = 101,
     cudaErrorInvalidResourceHandle = 400,
+    cudaErrorIllegalState = 401,
     cudaErrorNotReady = 600,
     cudaErrorLaunchFailure = 719,
     cudaErrorNotPermitted = 800,
     cudaErrorNotSupported = 801,
+    cudaErrorStreamCaptureUnsupported = 900, /* not while a stream is captured */
+    cudaErrorStreamCaptureInvalidated = 901, /* by an earlier error */
+    cudaErrorStreamCaptureMerge = 902,       /* two captures would become one */
+    cudaErrorStreamCaptureUnmatched = 903,   /* it wasn't begun on this stream */
+    cudaErrorStreamCaptureUnjoined = 904,    /* a forked stream's work isn't waited for */
+    cudaErrorStreamCaptureIsolation = 905,   /* waits for something outside the capture */
+    cudaErrorStreamCaptureImplicit = 906,    /* the legacy stream would wait for it */
+    cudaErrorCapturedEvent = 907,            /* recorded last in a capture */
+    cudaErrorStreamCaptureWrongThread = 908, /* another thread began it */
     cudaErrorUnknown = 999
 };
 typedef enum cudaError cudaError_t;
@@ -69,26 +84,73 @@ enum cudaMemoryType {
     cudaMemoryTypeManaged = 3
 };
 
+enum cudaStreamCaptureStatus {
+    cudaStreamCaptureStatusNone = 0,
+    cudaStreamCaptureStatusActive = 1,
+    cudaStreamCaptureStatusInvalidated = 2
+};
+
+/* Which threads a capture forbids calls that it can't see, such as cudaMalloc. */
+enum cudaStreamCaptureMode {
+    cudaStreamCaptureModeGlobal = 0,
+    cudaStreamCaptureModeThreadLocal = 1,
+    cudaStreamCaptureModeRelaxed = 2
+};
+
+enum cudaGraphNodeType {
+    cudaGraphNodeTypeKernel = 0x00, /* an NCCL operation */
+    cudaGraphNodeTypeMemcpy = 0x01,
+    cudaGraphNodeTypeMemset = 0x02,
+    cudaGraphNodeTypeHost = 0x03,
+    cudaGraphNodeTypeGraph = 0x04,
+    cudaGraphNodeTypeEmpty = 0x05,
+    cudaGraphNodeTypeWaitEvent = 0x06,
+    cudaGraphNodeTypeEventRecord = 0x07,
+    cudaGraphNodeTypeExtSemaphoreSignal = 0x08,
+    cudaGraphNodeTypeExtSemaphoreWait = 0x09,
+    cudaGraphNodeTypeMemAlloc = 0x0a,
+    cudaGraphNodeTypeMemFree = 0x0b
+};
+
+enum cudaGraphInstantiateFlags {
+    cudaGraphInstantiateFlagAutoFreeOnLaunch = 1,
+    cudaGraphInstantiateFlagUpload = 2,
+    cudaGraphInstantiateFlagDeviceLaunch = 4,
+    cudaGraphInstantiateFlagUseNodePriority = 8
+};
+
+typedef struct cudaGraphEdgeData_st {
+    unsigned char from_port;
+    unsigned char to_port;
+    unsigned char type;
+    unsigned char reserved[5];
+} cudaGraphEdgeData;
+
 typedef struct CUstream_st *cudaStream_t;
 typedef struct CUevent_st *cudaEvent_t;
+typedef struct CUgraph_st *cudaGraph_t;
+typedef struct CUgraphNode_st *cudaGraphNode_t;
+typedef struct CUgraphExec_st *cudaGraphExec_t;
 typedef void (*cudaHostFn_t)(void *userData);
 typedef void (*cudaStreamCallback_t)(cudaStream_t stream, cudaError_t status, void *userData);
 
-#define cudaStreamDefault      0x00
-#define cudaStreamNonBlocking  0x01
-#define cudaStreamLegacy       ((cudaStream_t)0x1)
-#define cudaStreamPerThread    ((cudaStream_t)0x2)
-#define cudaEventDefault       0x00
-#define cudaEventBlockingSync  0x01
-#define cudaEventDisableTiming 0x02
-#define cudaEventInterprocess  0x04
-#define cudaEventRecordDefault 0x00
-#define cudaEventWaitDefault   0x00
-#define cudaHostAllocDefault   0x00
-#define cudaHostAllocPortable  0x01
-#define cudaHostAllocMapped    0x02
-#define cudaMemAttachGlobal    0x01
-#define cudaDeviceScheduleAuto 0x00
+#define cudaStreamDefault       0x00
+#define cudaStreamNonBlocking   0x01
+#define cudaStreamLegacy        ((cudaStream_t)0x1)
+#define cudaStreamPerThread     ((cudaStream_t)0x2)
+#define cudaEventDefault        0x00
+#define cudaEventBlockingSync   0x01
+#define cudaEventDisableTiming  0x02
+#define cudaEventInterprocess   0x04
+#define cudaEventRecordDefault  0x00
+#define cudaEventRecordExternal 0x01 /* in a capture: a node of the graph */
+#define cudaEventWaitDefault    0x00
+#define cudaEventWaitExternal   0x01
+#define cudaHostAllocDefault    0x00
+#define cudaHostAllocPortable   0x01
+#define cudaHostAllocMapped     0x02
+#define cudaMemAttachGlobal     0x01
+#define cudaDeviceScheduleAuto  0x00
 
 /* errors: the last one is per thread; cudaGetLastError forgets it */
 const char *cudaGetErrorName(cudaError_t error);
@@ -144,6 +206,33 @@ cudaError_t cudaStreamGetDevice(cudaStream_t hStream, int *device);
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback,
                                   void *userData, unsigned int flags);
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData);
+
+/* captures: ended on the stream, and but for the relaxed mode by the thread, that began them */
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph);
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream,
+                                  enum cudaStreamCaptureStatus *pCaptureStatus);
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream,
+                                     enum cudaStreamCaptureStatus *captureStatus_out,
+                                     unsigned long long *id_out, cudaGraph_t *graph_out,
+                                     const cudaGraphNode_t **dependencies_out,
+                                     const cudaGraphEdgeData **edgeData_out,
+                                     size_t *numDependencies_out);
+cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode);
+
+/* graphs: what is instantiated, or runs, keeps what it needs of a graph that is destroyed */
+cudaError_t cudaGraphCreate(cudaGraph_t *pGraph, unsigned int flags);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *numNodes);
+cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeType *pType);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *pGraphExec, cudaGraph_t graph,
+                                 unsigned long long flags);
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *pGraphExec, cudaGraph_t graph,
+                                          unsigned long long flags);
+cudaError_t cudaGraphExecGetFlags(cudaGraphExec_t graphExec, unsigned long long *flags);
+cudaError_t cudaGraphUpload(cudaGraphExec_t graphExec, cudaStream_t stream);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graphExec);
 
 /* events */
 cudaError_t cudaEventCreate(cudaEvent_t *event);

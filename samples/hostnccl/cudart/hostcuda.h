@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hostcuda.h - what the stand-in CUDA runtime has for the stand-in NCCL alone: work on streams that
+ * knows when it is queued, and can be captured into a graph and run again.
+ *
+ * Memory: `argument` is the work's until `release`, which is called once, whether it ran or not; if
+ * hostcuda_launch fails it stays the caller's. Work that was captured is a template: each launch
+ * of the graph runs what `copy` makes of it, which is released after it ran; without `copy` the
+ * argument itself is run each time, and launches of one graph don't overlap.
+ */
+#ifndef HOSTNCCL_HOSTCUDA_H
+#define HOSTNCCL_HOSTCUDA_H
+
+#include "cuda_runtime_api.h"
+
+struct hostcuda_work {
+    void (*run)(void *argument);     /* on the stream's thread */
+    void (*release)(void *argument); /* NULL: nothing to do */
+    /* NULL, or called with the stream's lock held, so in the order in which works stand on it */
+    void (*queued)(void *argument);
+    void *(*copy)(const void *template); /* NULL: no memory */
+    enum cudaGraphNodeType type;         /* as which it stands in a graph */
+};
+
+cudaError_t hostcuda_launch(cudaStream_t stream, const struct hostcuda_work *work, void *argument);
+/* In a work: the stream it runs on has failed. */
+void hostcuda_fail_stream(cudaError_t error);
+
+#endif
