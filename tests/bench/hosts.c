@@ -3,13 +3,17 @@
  * Allreduce over hosts that a link joins: flat ring against hierarchical ones, and the bytes that
  * each puts on the link. bench-hosts.sh makes the hosts and starts it:
  *
- *     mpirun ... bench-hosts DEVICE [ROUNDS [SMALLEST]]
+ *     mpirun ... bench-hosts DEVICE RATE [ROUNDS [SMALLEST]]
  *
  * Float, sum, in place; between hosts by MPI's messages, inside by shared memory. For each size the
  * contenders take turns, round by round; a round's time is that of the slowest rank. Bytes are
- * those that the host's DEVICE has sent, of the host that sent most. Every result is checked. Lines
- * with RATIO and bar come last; status 1: one was missed, 2: nothing was measured or a sum was
- * wrong.
+ * those that the host's DEVICE has sent, of the host that sent most; RATE (1gbit, 200mbit) is what
+ * it can send, and "link" the share of it that was used. Every result is checked. Lines with RATIO
+ * and bar come last; status 1: one was missed, 2: nothing was measured or a sum was wrong.
+ *
+ * The flat ring to beat goes round one host after the other, so that it crosses each link once
+ * (1.5 S on it, of 2 hosts of 2 ranks). "ring, in turn" is the one of ranks that were laid on the
+ * hosts in turn (3 S).
  */
 #include <fcntl.h>
 #include <math.h>
@@ -28,23 +32,25 @@ enum { ROUNDS_MAX = 51, CONTENDERS_MAX = 16, LARGEST_BYTES = 16 << 20 };
 struct contender {
     const char *name;
     rt_allreduce_fn *fn;
-    bool over_hosts; /* hierarchical, with `fn` between hosts (NULL: two-level ring) */
+    enum { BY_HOST, IN_TURN, OVER_HOSTS } way; /* the last: `fn` between hosts (NULL: two-level) */
 };
 
 static const struct contender contenders[] = {
-    {"ring", rt_allreduce_ring, false},
-    {"recursive-doubling", rt_allreduce_recursive_doubling, false},
-    {"hierarchical:auto", rt_allreduce, true},
-    {"hierarchical:ring", rt_allreduce_ring, true},
-    {"hierarchical:recursive-doubling", rt_allreduce_recursive_doubling, true},
-    {"two-level-ring", NULL, true},
+    {"ring, by host", rt_allreduce_ring, BY_HOST},
+    {"hierarchical:auto", rt_allreduce, OVER_HOSTS},
+    {"ring, in turn", rt_allreduce_ring, IN_TURN},
+    {"recursive-doubling, by host", rt_allreduce_recursive_doubling, BY_HOST},
+    {"hierarchical:ring", rt_allreduce_ring, OVER_HOSTS},
+    {"hierarchical:recursive-doubling", rt_allreduce_recursive_doubling, OVER_HOSTS},
+    {"two-level-ring", NULL, OVER_HOSTS},
 };
-enum { FLAT_RING = 0, HIERARCHICAL = 2, CONTENDERS = sizeof contenders / sizeof *contenders };
+enum { FLAT_RING, HIERARCHICAL, CONTENDERS = sizeof contenders / sizeof *contenders };
 
 static struct {
     int rank, size;
     const char *device;
-    struct rt_transport *all;
+    double bytes_per_second; /* the link's */
+    struct rt_transport *all, *by_host, *in_turn;
     struct rt_transport_shm inside;
     struct rt_layout layout;
     float *data;
@@ -132,8 +138,9 @@ static void reduce_once(const struct contender *c, uint64_t count)
 {
     const struct rt_hosts hosts = {self.all, &self.inside.base, &self.layout};
     int error;
-    if (!c->over_hosts)
-        error = c->fn(self.all, self.data, self.data, count, RT_FLOAT32, RT_SUM);
+    if (c->way != OVER_HOSTS)
+        error = c->fn(c->way == BY_HOST ? self.by_host : self.in_turn, self.data, self.data, count,
+                      RT_FLOAT32, RT_SUM);
     else if (c->fn)
         error = rt_allreduce_hierarchical(&hosts, c->fn, self.data, self.data, count, RT_FLOAT32,
                                           RT_SUM);
@@ -178,6 +185,13 @@ static double one_round(const struct contender *c, uint64_t count, double *ret_b
     return most[0];
 }
 
+/* The device counts long segments with one header, its rate limit one for each frame: 1,514 bytes
+ * with 1,448 of data. What the link could send at once after a rest is in it, too. */
+static double link_use(double bytes, double seconds)
+{
+    return bytes * 1514 / 1448 / seconds / self.bytes_per_second;
+}
+
 struct measured {
     double seconds[CONTENDERS], bytes[CONTENDERS]; /* medians */
     double speedup; /* of hierarchical over the flat ring: median of the rounds' ratios */
@@ -198,8 +212,9 @@ static struct measured one_size(uint64_t bytes, unsigned rounds)
         m.seconds[i] = bench_median(seconds[i], rounds);
         m.bytes[i] = bench_median(sent[i], rounds);
         if (self.rank == 0)
-            printf("%10llu %-32s %10.3f ms %12.0f bytes\n", (unsigned long long)bytes,
-                   contenders[i].name, m.seconds[i] * 1e3, m.bytes[i]);
+            printf("%10llu %-32s %10.3f ms %12.0f bytes, link %.3f\n", (unsigned long long)bytes,
+                   contenders[i].name, m.seconds[i] * 1e3, m.bytes[i],
+                   link_use(m.bytes[i], m.seconds[i]));
     }
     fflush(stdout);
     return m;
@@ -211,8 +226,8 @@ static int judge(const struct measured *m)
     const double fewest = 2 * (hosts - 1) / hosts * LARGEST_BYTES;
     char what[160];
     int missed = 0;
-    snprintf(what, sizeof what, "%d ranks on %d hosts, flat ring over %s, 16 MiB", self.size,
-             self.layout.host_count, contenders[HIERARCHICAL].name);
+    snprintf(what, sizeof what, "%d ranks on %d hosts, %s, over %s, 16 MiB", self.size,
+             self.layout.host_count, contenders[FLAT_RING].name, contenders[HIERARCHICAL].name);
     missed |= bench_judge(what, m->speedup, ">=", 1.5);
     snprintf(what, sizeof what, "bytes on the link over the fewest, %s, 16 MiB",
              contenders[HIERARCHICAL].name);
@@ -220,15 +235,40 @@ static int judge(const struct measured *m)
     return missed;
 }
 
+/* "1gbit" or "200mbit", in bytes; 0: neither. */
+static double read_rate(const char *text)
+{
+    char *unit;
+    double bits = strtod(text, &unit);
+    return strcmp(unit, "gbit") == 0   ? bits * 1e9 / 8
+           : strcmp(unit, "mbit") == 0 ? bits * 1e6 / 8
+                                       : 0;
+}
+
+/* All ranks, one host after the other, or one rank of each host in turn. */
+static struct rt_transport *connect_all(const MPI_Comm *comm, bool in_turn)
+{
+    int *ranks = calloc((size_t)self.size, sizeof *ranks), n = 0;
+    for (int k = 0; in_turn && k < rt_layout_most(&self.layout); k++)
+        for (int h = 0; h < self.layout.host_count; h++)
+            if (k < rt_layout_local_size(&self.layout, h))
+                ranks[n++] = self.layout.ranks[self.layout.first[h] + k];
+    struct rt_transport *t =
+        rt_transport_mpi_new(comm, in_turn ? 2 : 1, in_turn ? ranks : self.layout.ranks, self.size);
+    free(ranks);
+    return t;
+}
+
 int main(int argc, char **argv)
 {
-    int rounds = argc > 2 ? atoi(argv[2]) : 5, missed = 0;
-    const uint64_t smallest = argc > 3 ? strtoull(argv[3], NULL, 10) : 16 << 10;
+    int rounds = argc > 3 ? atoi(argv[3]) : 5, missed = 0;
+    const uint64_t smallest = argc > 4 ? strtoull(argv[4], NULL, 10) : 64 << 10;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &self.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &self.size);
-    if (argc < 2 || rounds < 1 || rounds > ROUNDS_MAX)
-        fail("usage: bench-hosts DEVICE [ROUNDS [SMALLEST]]");
+    self.bytes_per_second = argc > 2 ? read_rate(argv[2]) : 0;
+    if (!(self.bytes_per_second > 0) || rounds < 1 || rounds > ROUNDS_MAX)
+        fail("usage: bench-hosts DEVICE RATE [ROUNDS [SMALLEST]], RATE as 1gbit or 200mbit");
     self.device = argv[1];
     find_layout();
     if (self.layout.host_count < 2)
@@ -237,16 +277,20 @@ int main(int argc, char **argv)
     MPI_Comm comm;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     self.all = rt_transport_mpi_new(&comm, 0, NULL, 0);
+    self.by_host = connect_all(&comm, false);
+    self.in_turn = connect_all(&comm, true);
     self.data = rt_alloc(LARGEST_BYTES);
-    if (!self.all || !self.data)
+    if (!self.all || !self.by_host || !self.in_turn || !self.data)
         fail("no memory");
-    for (uint64_t bytes = smallest; bytes <= LARGEST_BYTES; bytes *= 32) {
+    for (uint64_t bytes = smallest; bytes <= LARGEST_BYTES; bytes *= 4) {
         struct measured m = one_size(bytes, (unsigned)rounds);
         if (bytes == LARGEST_BYTES && self.rank == 0)
             missed = judge(&m);
     }
     MPI_Bcast(&missed, 1, MPI_INT, 0, MPI_COMM_WORLD);
     rt_transport_shm_release(&self.inside);
+    rt_transport_mpi_free(self.in_turn);
+    rt_transport_mpi_free(self.by_host);
     rt_transport_mpi_free(self.all);
     rt_layout_release(&self.layout);
     rt_free(self.data);

@@ -100,6 +100,7 @@ struct rt_transport {
     uint64_t
         block_bytes; /* longest message, and what one step of an algorithm works on: a multiple of
                         64. Small where staying in cache counts, large where a message costs. */
+    uint64_t at_once_bytes; /* longest message that sets out without a word from the peer; 0: any */
     struct rt_scratch {
         void *data;
         uint64_t bytes;
@@ -164,8 +165,8 @@ int rt_allreduce_across(struct rt_transport *all, const struct rt_layout *layout
                         rt_allreduce_fn *fn, void *data, uint64_t count, enum rt_type type,
                         enum rt_op op);
 
-/* Adasum of floats (allreduce-adasum.c): `n` tensors of counts[i] elements lie one after the other in
- * `in` and `out`, each is reduced by itself. in may equal out. -EINVAL: no floats. */
+/* Adasum of floats (allreduce-adasum.c): `n` tensors of counts[i] elements lie one after the other
+ * in `in` and `out`, each is reduced by itself. in may equal out. -EINVAL: no floats. */
 int rt_allreduce_adasum(struct rt_transport *t, const void *in, void *out, const uint64_t *counts,
                         unsigned n, enum rt_type type);
 

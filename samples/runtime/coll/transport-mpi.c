@@ -11,6 +11,10 @@
 #define BLOCK_BYTES ((uint64_t)16 << 20)
 #define WAIT_MAX    16
 
+/* Open MPI's TCP sends up to 64 KiB with its header at once. Anything longer waits for the
+ * receiver's word, and that stands in line behind all data that go the receiver's way. */
+#define AT_ONCE_BYTES ((uint64_t)60 << 10)
+
 /* A long message goes as some shorter ones: Open MPI over TCP sends one long message to its end
  * before it looks at what comes the other way. */
 #define PIECE_BYTES ((uint64_t)1 << 20)
@@ -138,6 +142,7 @@ struct rt_transport *rt_transport_mpi_new(const void *comm, int tag, const int *
         return NULL;
     m->base.ops = &mpi_ops;
     m->base.block_bytes = BLOCK_BYTES;
+    m->base.at_once_bytes = AT_ONCE_BYTES;
     m->tag = tag;
     memcpy(&m->comm, comm, sizeof m->comm);
     int error = set_ranks(m, ranks, n);

@@ -30,7 +30,8 @@ struct subject {
     enum rt_type type;
     enum rt_op op;
     bool in_place;
-    int dies; /* this rank, in the middle; -1: none */
+    uint64_t at_once; /* the transport's at_once_bytes */
+    int dies;         /* this rank, in the middle; -1: none */
     void *inside[HOSTS];
 };
 
@@ -76,6 +77,7 @@ static int rank_of_two_hosts(struct rt_transport *t, void *argument)
                               s->local) != 0)
         return NO_MEMORY;
     t->block_bytes = BLOCK_BYTES;
+    t->at_once_bytes = s->at_once;
     const struct rt_hosts hosts = {t, &inside.base, &layout};
     if (t->rank == s->dies) {
         rt_transport_shm_release(&inside);
@@ -102,7 +104,8 @@ static void run(struct subject s, bool processes)
         munmap(s.inside[h], bytes);
 }
 
-/* One piece and a bit, what DEPTH pieces don't divide, and more than DEPTH. */
+/* Two short pieces and one element, of which some ranks have none; what pieces don't divide; more
+ * than are under way at once. A part as one message, as several, and as the most there may be. */
 static void pieces_equal_serial_reduction(void **state)
 {
     static const struct {
@@ -116,14 +119,16 @@ static void pieces_equal_serial_reduction(void **state)
     int turn = 0;
     for (unsigned k = 0; k < sizeof kinds / sizeof *kinds; k++)
         for (int local = 1; local <= 3; local++, turn++) {
-            const uint64_t piece = (uint64_t)local * (512 << 10) / rt_type_bytes(kinds[k].type);
-            const uint64_t counts[] = {piece + 1, 3 * piece - 7, 6 * piece + 13};
+            const uint64_t piece = (uint64_t)local * (60 << 10) / rt_type_bytes(kinds[k].type);
+            const uint64_t counts[] = {2 * piece + 1, 21 * piece - 7, 42 * piece + 13};
+            static const uint64_t at_once[] = {0, 60 << 10, 1 << 10};
             struct subject s = {.local = local,
                                 .round = turn % 2 == 0,
                                 .count = counts[turn % 3],
                                 .type = kinds[k].type,
                                 .op = kinds[k].op,
                                 .in_place = turn % 4 < 2,
+                                .at_once = at_once[(turn + turn / 3) % 3],
                                 .dies = -1};
             run(s, turn % 5 == 0);
         }
