@@ -88,11 +88,23 @@ CUDART_EXPORT cudaError_t cudaGetLastError(void)
 
 /* ---- devices ---- */
 
+/* A wrong value is no device, and is said once: a result has no text of its own. */
 static int device_count(void)
 {
+    static bool said; /* atomic */
     const char *text = getenv("HOSTNCCL_DEVICES");
-    int n = text ? atoi(text) : DEVICES_DEFAULT;
-    return n < 0 ? 0 : n > DEVICES_MAX ? DEVICES_MAX : n;
+    if (!text)
+        return DEVICES_DEFAULT;
+    char *end;
+    long n = strtol(text, &end, 10);
+    if (*text >= '0' && *text <= '9' && !*end && n <= DEVICES_MAX)
+        return (int)n;
+    if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
+        fprintf(stderr,
+                "hostcudart: HOSTNCCL_DEVICES is '%s', expected a number from 0 to %d: there is no "
+                "device\n",
+                text, DEVICES_MAX);
+    return 0;
 }
 
 int cudart_device(void)

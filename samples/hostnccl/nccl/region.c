@@ -302,17 +302,25 @@ static uint64_t now_ms(void)
     return (uint64_t)ts.tv_sec * 1000u + (uint64_t)ts.tv_nsec / 1000000u;
 }
 
-static uint64_t timeout_ms(void)
+static ncclResult_t read_timeout(uint64_t *ret_ms)
 {
     const char *text = secure_getenv("HOSTNCCL_INIT_TIMEOUT_MS");
-    char *end = NULL;
-    unsigned long long ms = text ? strtoull(text, &end, 10) : 0;
-    return text && end != text && *end == 0 && ms > 0 ? ms : TIMEOUT_MS_DEFAULT;
+    char *end;
+    *ret_ms = TIMEOUT_MS_DEFAULT;
+    if (!text)
+        return ncclSuccess;
+    errno = 0;
+    *ret_ms = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || errno || *ret_ms == 0)
+        return hostnccl_fail(ncclInvalidArgument,
+                             "HOSTNCCL_INIT_TIMEOUT_MS is '%s', expected a number of ms, 1 or more",
+                             text);
+    return ncclSuccess;
 }
 
 /* Why it is no use to wait on. */
 static ncclResult_t check_hope(const struct hostnccl_region *region, const bool *aborted,
-                               uint64_t waited_ms)
+                               uint64_t waited_ms, uint64_t timeout_ms)
 {
     char missing[128], gone[128];
     if (__atomic_load_n(aborted, __ATOMIC_ACQUIRE))
@@ -327,11 +335,11 @@ static ncclResult_t check_hope(const struct hostnccl_region *region, const bool 
                              "the process of the id, %d, ended before all %d ranks had come; "
                              "missing: %s",
                              region->creator_pid, region->ranks, missing);
-    if (waited_ms >= timeout_ms())
+    if (waited_ms >= timeout_ms)
         return hostnccl_fail(ncclRemoteError,
                              "after %llu ms (HOSTNCCL_INIT_TIMEOUT_MS) not all %d ranks have come; "
                              "missing: %s",
-                             (unsigned long long)timeout_ms(), region->ranks, missing);
+                             (unsigned long long)timeout_ms, region->ranks, missing);
     return ncclSuccess;
 }
 
@@ -339,12 +347,15 @@ ncclResult_t hostnccl_region_await(const struct hostnccl_region *region, const b
 {
     const struct timespec limit = {.tv_nsec = LOOK_NS};
     uint32_t *arrived = &region->head->arrived, now;
-    uint64_t begin = now_ms();
+    uint64_t begin = now_ms(), timeout_ms;
+    ncclResult_t result = read_timeout(&timeout_ms);
+    if (result != ncclSuccess)
+        return result;
     while ((now = __atomic_load_n(arrived, __ATOMIC_SEQ_CST)) < (uint32_t)region->ranks) {
         if (syscall(SYS_futex, arrived, FUTEX_WAIT, now, &limit, NULL, 0) == 0 ||
             errno != ETIMEDOUT)
             continue;
-        ncclResult_t result = check_hope(region, aborted, now_ms() - begin);
+        result = check_hope(region, aborted, now_ms() - begin, timeout_ms);
         if (result != ncclSuccess &&
             __atomic_load_n(arrived, __ATOMIC_SEQ_CST) < (uint32_t)region->ranks)
             return result;

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -240,6 +241,30 @@ static void device_is_per_thread_and_streams_belong_to_it(void **state)
     unsetenv("HOSTNCCL_DEVICES");
 }
 
+static void wrong_number_of_devices_is_none_and_said_once(void **state)
+{
+    static const char *const wrong[] = {"", "two", "-1", "65", "2x", " 2", "99999999999999999999"};
+    FILE *own = stderr;
+    char *text = NULL;
+    size_t bytes;
+    int count = 1;
+    stderr = open_memstream(&text, &bytes);
+    assert_non_null(stderr);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        setenv("HOSTNCCL_DEVICES", wrong[i], 1);
+        cudaError_t result = cudaGetDeviceCount(&count);
+        if (result != cudaErrorNoDevice || count != 0)
+            break;
+    }
+    fclose(stderr);
+    stderr = own;
+    unsetenv("HOSTNCCL_DEVICES");
+    assert_int_equal(count, 0);
+    assert_string_equal(text, "hostcudart: HOSTNCCL_DEVICES is '', expected a number from 0 to 64: "
+                              "there is no device\n");
+    free(text);
+}
+
 static void status_to_int(cudaStream_t stream, cudaError_t status, void *argument)
 {
     *(int *)argument = status == cudaSuccess ? 1 : -1;
@@ -265,6 +290,7 @@ int main(void)
         cmocka_unit_test(memory_is_aligned_set_and_copied_in_stream_order),
         cmocka_unit_test(bad_arguments_are_errors_that_the_thread_remembers_once),
         cmocka_unit_test(device_is_per_thread_and_streams_belong_to_it),
+        cmocka_unit_test(wrong_number_of_devices_is_none_and_said_once),
         cmocka_unit_test(callback_and_per_thread_stream_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

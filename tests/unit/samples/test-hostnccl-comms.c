@@ -13,6 +13,7 @@
 #include <nccl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -453,11 +454,28 @@ static void settings_out_of_range_are_refused(void **state)
     assert_int_equal(ncclCommInitRankConfig(&comm, 1, id, 0, &config), ncclSuccess);
     assert_int_equal(ncclCommDestroy(comm), ncclSuccess);
 }
+static void wrong_timeout_is_refused(void **state)
+{
+    static const char *const wrong[] = {"", "0", "1s", "-1", " 5", "99999999999999999999"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        ncclUniqueId id;
+        ncclComm_t comm = NULL;
+        char expected[128];
+        assert_int_equal(ncclGetUniqueId(&id), ncclSuccess);
+        setenv("HOSTNCCL_INIT_TIMEOUT_MS", wrong[i], 1);
+        assert_int_equal(ncclCommInitRank(&comm, 1, id, 0), ncclInvalidArgument);
+        unsetenv("HOSTNCCL_INIT_TIMEOUT_MS");
+        assert_null(comm);
+        snprintf(expected, sizeof expected, "HOSTNCCL_INIT_TIMEOUT_MS is '%s', expected", wrong[i]);
+        assert_non_null(strstr(ncclGetLastError(NULL), expected));
+    }
+}
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(settings_out_of_range_are_refused),
+        cmocka_unit_test(wrong_timeout_is_refused),
         cmocka_unit_test(shrunk_communicators_keep_the_order_of_ranks),
         cmocka_unit_test(shrink_with_abort_ends_what_waits),
         cmocka_unit_test(shrink_that_makes_no_sense_is_refused),
