@@ -155,13 +155,19 @@ static void find_settings(const char *ret[RS_SETTING_COUNT])
 /* ---- launchers ---- */
 
 /* Launchers' variables, the first that is a number counts. */
-static const char *const rank_names[] = {
-    "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK",
-    "SLURM_PROCID",         "RANK",      NULL};
-static const char *const size_names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS",
-                                         "WORLD_SIZE", NULL};
-static const char *const local_names[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
-                                          "SLURM_LOCALID", "LOCAL_RANK", NULL};
+static const char *const rank_names[] = {"RT_RANK",
+                                         "OMPI_COMM_WORLD_RANK",
+                                         "PMIX_RANK",
+                                         "PMI_RANK",
+                                         "MV2_COMM_WORLD_RANK",
+                                         "SLURM_PROCID",
+                                         "RANK",
+                                         NULL};
+static const char *const size_names[] = {"RT_SIZE",      "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
+                                         "SLURM_NTASKS", "WORLD_SIZE",           NULL};
+static const char *const local_names[] = {"RT_LOCAL_RANK",   "OMPI_COMM_WORLD_LOCAL_RANK",
+                                          "MPI_LOCALRANKID", "SLURM_LOCALID",
+                                          "LOCAL_RANK",      NULL};
 
 static int32_t number_of(const char *const *names)
 {
@@ -205,7 +211,10 @@ static void find_run_id(const char *given)
     const char *a, *b;
     if (given)
         copy_id(rs_env.run_id, sizeof(rs_env.run_id), given);
-    else if ((a = getenv("PMIX_NAMESPACE")) && *a) {
+    else if ((a = getenv("RT_JOB")) && *a) {
+        snprintf(text, sizeof(text), "rt-%s", a);
+        copy_id(rs_env.run_id, sizeof(rs_env.run_id), text);
+    } else if ((a = getenv("PMIX_NAMESPACE")) && *a) {
         /* A job number that comes again, and a key that is drawn for each job. */
         b = getenv("OMPI_MCA_orte_precondition_transports");
         snprintf(text, sizeof(text), "%s%s%.8s", a, b ? "-" : "", b ? b : "");

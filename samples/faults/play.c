@@ -209,11 +209,10 @@ __attribute__((format(printf, 3, 4))) static int fail(struct message m, int erro
 /* The launchers' variables, as on-hosts reads them. */
 static void find_place(struct rt_faults *f)
 {
-    static const char *const names[][2] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-                                           {"PMI_RANK", "PMI_SIZE"},
-                                           {"SLURM_PROCID", "SLURM_NTASKS"},
-                                           {"SLURM_PROCID", "SLURM_NPROCS"},
-                                           {"RANK", "WORLD_SIZE"}};
+    static const char *const names[][2] = {
+        {"RT_RANK", "RT_SIZE"},           {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+        {"PMI_RANK", "PMI_SIZE"},         {"SLURM_PROCID", "SLURM_NTASKS"},
+        {"SLURM_PROCID", "SLURM_NPROCS"}, {"RANK", "WORLD_SIZE"}};
     f->rank = 0;
     f->size = 1;
     f->host = rt_faults_host_number(getenv("RT_HOST"));

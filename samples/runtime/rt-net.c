@@ -8,7 +8,6 @@
 #include <net/if.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,14 +113,31 @@ uint16_t rt_net_port(const union rt_net_place *place)
     return ntohs(place->any.sa_family == AF_INET6 ? place->v6.sin6_port : place->v4.sin_port);
 }
 
+bool rt_net_is_loopback(const union rt_net_place *place)
+{
+    const struct in6_addr *a = &place->v6.sin6_addr;
+    if (place->any.sa_family == AF_INET)
+        return (ntohl(place->v4.sin_addr.s_addr) >> 24) == IN_LOOPBACKNET;
+    return place->any.sa_family == AF_INET6 &&
+           (IN6_IS_ADDR_LOOPBACK(a) ||
+            (IN6_IS_ADDR_V4MAPPED(a) && a->s6_addr[12] == IN_LOOPBACKNET));
+}
+
+void rt_net_address(const union rt_net_place *place, char *ret, size_t bytes)
+{
+    const bool is_v6 = place->any.sa_family == AF_INET6;
+    snprintf(ret, bytes, "?");
+    inet_ntop(place->any.sa_family,
+              is_v6 ? (const void *)&place->v6.sin6_addr : (const void *)&place->v4.sin_addr, ret,
+              (socklen_t)bytes);
+}
+
 void rt_net_text(const union rt_net_place *place, char *ret, size_t bytes)
 {
-    char text[INET6_ADDRSTRLEN] = "?";
-    const bool is_v6 = place->any.sa_family == AF_INET6;
-    inet_ntop(place->any.sa_family,
-              is_v6 ? (const void *)&place->v6.sin6_addr : (const void *)&place->v4.sin_addr, text,
-              sizeof text);
-    snprintf(ret, bytes, is_v6 ? "[%s]:%d" : "%s:%d", text, rt_net_port(place));
+    char text[INET6_ADDRSTRLEN];
+    rt_net_address(place, text, sizeof text);
+    snprintf(ret, bytes, place->any.sa_family == AF_INET6 ? "[%s]:%d" : "%s:%d", text,
+             rt_net_port(place));
 }
 
 /* ---- sockets ---- */

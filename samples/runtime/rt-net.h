@@ -9,6 +9,7 @@
 #define RT_NET_H
 
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -41,6 +42,9 @@ int rt_net_send(int fd, const void *data, size_t bytes, uint64_t deadline_ns);
 int rt_net_receive(int fd, void *data, size_t bytes, uint64_t deadline_ns);
 void rt_net_set_port(union rt_net_place *place, uint16_t port);
 uint16_t rt_net_port(const union rt_net_place *place);
+bool rt_net_is_loopback(const union rt_net_place *place);
+/* Without its port: "10.0.0.1" */
+void rt_net_address(const union rt_net_place *place, char *ret, size_t bytes);
 /* "10.0.0.1:4000", "[fd00::1]:4000" */
 void rt_net_text(const union rt_net_place *place, char *ret, size_t bytes);
 

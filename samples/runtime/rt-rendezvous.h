@@ -5,12 +5,14 @@
  * Rank 0 listens at RT_ADDR, RT_PORT; every rank comes there and says where it listens itself; when
  * all have come rank 0 tells all of all. What is wrong with one rank is told to every rank that has
  * come: who is missing after RT_START_TIMEOUT seconds, whose RT_INTERFACE isn't there, who has the
- * same rank.
+ * same rank, or that rank 0 has no descriptors left. Strangers, and ranks of another RT_JOB, are
+ * turned away.
  *
  * Settings, of the environment: RT_ADDR, a name or an address, IPv4 or IPv6, of rank 0's host (an
  * address must be one of it) · RT_PORT · RT_RANK, RT_SIZE, else those of the launcher ·
  * RT_INTERFACE, by whose address this rank takes part, else the one that leads to rank 0 ·
- * RT_START_TIMEOUT, in seconds (30).
+ * RT_START_TIMEOUT, in seconds (30) · RT_JOB, the same word on all ranks · RT_LISTEN_FD, on rank 0,
+ * a socket that listens at RT_PORT, which stays open for the next rt_init. rt-run sets all of them.
  */
 #ifndef RT_RENDEZVOUS_H
 #define RT_RENDEZVOUS_H

@@ -36,14 +36,14 @@ static void cuda(const char *call, cudaError_t result)
         die(call, cudaGetErrorString(result));
 }
 
-static int from_launcher(const char *name, const char *openmpi_name)
+static int from_launcher(const char *rt_name, const char *openmpi_name, const char *name)
 {
-    const char *text = getenv(name) ? getenv(name) : getenv(openmpi_name);
-    if (!text) {
-        fprintf(stderr, "nccl-ddp: neither %s nor %s is set\n", name, openmpi_name);
-        exit(2);
-    }
-    return atoi(text);
+    const char *const names[] = {rt_name, openmpi_name, name};
+    for (int i = 0; i < 3; i++)
+        if (getenv(names[i]))
+            return atoi(getenv(names[i]));
+    fprintf(stderr, "nccl-ddp: %s, %s or %s must be set\n", rt_name, openmpi_name, name);
+    exit(2);
 }
 
 /* Written beside and renamed: who sees the file sees all of it. */
@@ -135,8 +135,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "nccl-ddp: %s\n", message);
         return 2;
     }
-    rank = from_launcher("RANK", "OMPI_COMM_WORLD_RANK");
-    size = from_launcher("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE");
+    rank = from_launcher("RT_RANK", "OMPI_COMM_WORLD_RANK", "RANK");
+    size = from_launcher("RT_SIZE", "OMPI_COMM_WORLD_SIZE", "WORLD_SIZE");
     if (net_init(&net, o.size, o.batch, o.seed, rank))
         die("network", "no memory");
     connect_ranks();
