@@ -1,36 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rt-coordinator.h"
+#include "rt-coordinator-state.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "rt-cache.h"
 #include "rt-fusion.h"
-#include "rt-index.h"
 #include "rt-member.h"
 #include "rt-timeline.h"
-#include "rt-waiting.h"
-
-struct rt_coordinator {
-    int size;
-    uint64_t fusion_threshold;
-    struct rt_cache *cache;
-    uint32_t cache_capacity;
-    uint64_t orders;           /* given */
-    uint64_t *orders_read;     /* by rank, as it said last */
-    struct rt_index waiting;   /* struct rt_waiting, those not ready */
-    struct rt_waiting **ready; /* in the sequence of their orders, where `sorted` */
-    unsigned ready_count, ready_room;
-    bool sorted;
-    uint64_t sequence; /* of the next that becomes ready */
-    uint64_t now_ns;
-    bool *leaving; /* by rank */
-    int leaving_count;
-    bool *joined; /* by rank */
-    bool ended;   /* the last order was given */
-};
 
 struct rt_coordinator *rt_coordinator_new(int size, uint64_t fusion_threshold,
                                           uint32_t cache_capacity)
@@ -70,8 +48,7 @@ void rt_coordinator_free(struct rt_coordinator *c)
     free(c);
 }
 
-/* The caller takes it from those that wait. */
-static int make_ready(struct rt_coordinator *c, struct rt_waiting *w)
+int rt_coordinator_make_ready(struct rt_coordinator *c, struct rt_waiting *w)
 {
     if (c->ready_count == c->ready_room) {
         unsigned room = c->ready_room * 2 + 16;
@@ -121,7 +98,7 @@ static int find_all_decided(struct rt_coordinator *c)
         all[n++] = w;
     for (uint32_t i = 0; i < n && !error; i++)
         if (is_decided(c, all[i]))
-            error = make_ready(c, all[i]);
+            error = rt_coordinator_make_ready(c, all[i]);
     free(all);
     return error;
 }
@@ -172,7 +149,7 @@ int rt_coordinator_announce(struct rt_coordinator *c, int rank, const struct rt_
         w->tensor.root = rank;          /* the last */
         w->tensor.priority = INT32_MIN; /* what was handed over before it takes those that joined */
     }
-    return make_ready(c, w);
+    return rt_coordinator_make_ready(c, w);
 }
 
 static int hear_bits(struct rt_coordinator *c, int rank, const uint8_t *bits, uint32_t bytes)
@@ -203,73 +180,6 @@ int rt_coordinator_hear(struct rt_coordinator *c, int rank, struct rt_reader *fr
         if (!error)
             error = rt_coordinator_announce(c, rank, &tensor);
     }
-    return error;
-}
-
-/* ---- what takes too long ---- */
-
-#define STALLED_SAID 10
-
-static double age_s(const struct rt_coordinator *c, const struct rt_waiting *w)
-{
-    return (double)(c->now_ns - w->since_ns) * 1e-9;
-}
-
-void rt_coordinator_set_time(struct rt_coordinator *c, uint64_t now_ns)
-{
-    c->now_ns = now_ns;
-}
-
-static int compare_ages(const void *a, const void *b)
-{
-    const struct rt_waiting *x = *(struct rt_waiting *const *)a;
-    const struct rt_waiting *y = *(struct rt_waiting *const *)b;
-    if (x->since_ns != y->since_ns)
-        return x->since_ns < y->since_ns ? -1 : 1;
-    return strcmp(x->tensor.name, y->tensor.name);
-}
-
-/* Those that wait for so long, the oldest first. The caller frees them; NULL: no memory. */
-static struct rt_waiting **find_stalled(const struct rt_coordinator *c, uint64_t after_ns,
-                                        unsigned *ret_n)
-{
-    struct rt_waiting **found = malloc((c->waiting.count + 1) * sizeof(*found));
-    uint32_t at = 0;
-    *ret_n = 0;
-    for (struct rt_waiting *w; found && (w = rt_index_next(&c->waiting, &at));)
-        if (c->now_ns - w->since_ns >= after_ns)
-            found[(*ret_n)++] = w;
-    if (*ret_n > 1)
-        qsort(found, *ret_n, sizeof(*found), compare_ages);
-    return found;
-}
-
-unsigned rt_coordinator_say_stalled(const struct rt_coordinator *c, uint64_t after_ns,
-                                    struct rt_bytes *text)
-{
-    unsigned n;
-    struct rt_waiting **found = find_stalled(c, after_ns, &n);
-    for (unsigned i = 0; i < n && i < STALLED_SAID; i++) {
-        rt_say(text, "  %s: for %.1f s for ", found[i]->tensor.name, age_s(c, found[i]));
-        rt_waiting_say_missing(found[i], text);
-        rt_say(text, "\n");
-    }
-    if (n > STALLED_SAID)
-        rt_say(text, "  and %u more\n", n - STALLED_SAID);
-    free(found);
-    return n;
-}
-
-int rt_coordinator_give_up(struct rt_coordinator *c, uint64_t after_ns)
-{
-    unsigned n;
-    struct rt_waiting **found = find_stalled(c, after_ns, &n);
-    int error = found ? 0 : -ENOMEM;
-    for (unsigned i = 0; i < n && !error; i++) {
-        found[i]->given_up = true;
-        error = make_ready(c, found[i]);
-    }
-    free(found);
     return error;
 }
 
@@ -347,7 +257,7 @@ static void say_left(const struct rt_coordinator *c, const struct rt_waiting *w,
 static void say_given_up(const struct rt_coordinator *c, const struct rt_waiting *w,
                          struct rt_bytes *text)
 {
-    rt_say(text, "tensor %s has waited %.1f s for ", w->tensor.name, age_s(c, w));
+    rt_say(text, "tensor %s has waited %.1f s for ", w->tensor.name, rt_coordinator_age_s(c, w));
     rt_waiting_say_missing(w, text);
     rt_say(text, " (RT_STALL_SHUTDOWN_TIME)");
 }

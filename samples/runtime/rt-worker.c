@@ -10,9 +10,8 @@
 #include <unistd.h>
 
 #include "rt-coordinator.h"
-#include "rt-execute.h"
+#include "rt-jobs.h"
 #include "rt-lifeline.h"
-#include "rt-member.h"
 #include "rt-nvtx.h"
 
 #define COORDINATOR 0
@@ -28,9 +27,9 @@ struct rt_worker {
     struct rt_lifeline *lifeline;
     struct rt_executor executor;
     struct rt_member *member;
+    struct rt_jobs jobs;
     struct rt_coordinator *coordinator; /* on rank 0 */
     uint64_t warned_ns;                 /* of what takes too long */
-    bool ended;
     pthread_t thread;
     pthread_mutex_t lock; /* of the rest: set up once, then only read */
     pthread_cond_t ready;
@@ -38,133 +37,6 @@ struct rt_worker {
     int error;
     char message[1024];
 };
-
-/* ---- orders ---- */
-
-static bool concerns_me(const struct rt_worker *w, const struct rt_order *order)
-{
-    for (uint32_t i = 0; i < order->addressee_count; i++)
-        if (order->addressees[i] == w->groups.topology.rank)
-            return true;
-    return order->addressee_count == 0;
-}
-
-/* An order and the operations of this rank that it is about. */
-struct job {
-    struct rt_order order;
-    struct rt_operation **operations;
-};
-
-/* The last rank to join is in the order alone. */
-static struct rt_operation *find_or_stand_in(struct rt_worker *w, const struct rt_tensor *tensor)
-{
-    struct rt_operation *o = rt_table_find(w->table, tensor->name);
-    if (!o && rt_table_find(w->table, RT_JOIN_NAME)) {
-        o = rt_operation_stand_in(tensor, w->groups.topology.size);
-        if (o)
-            rt_phase_negotiate(&o->phases, &o->tensor);
-    }
-    if (o && tensor->kind == RT_JOIN)
-        o->tensor.root = tensor->root;
-    return o;
-}
-
-static void finish(struct rt_worker *w, struct rt_operation *o, const struct rt_order *order)
-{
-    if (o->stand_in) {
-        rt_phase_done(&o->phases);
-        rt_operation_free(o);
-    } else {
-        rt_table_finish(w->table, o, order->error, order->text);
-    }
-}
-
-static int begin_job(struct rt_worker *w, struct job *job)
-{
-    job->operations = calloc(job->order.n + 1, sizeof *job->operations);
-    if (!job->operations)
-        return -ENOMEM;
-    for (uint32_t i = 0; i < job->order.n; i++) {
-        struct rt_operation *o = find_or_stand_in(w, &job->order.tensors[i]);
-        if (!o)
-            return -EPROTO;
-        job->operations[i] = o;
-        rt_phase_agreed(&o->phases, &o->tensor);
-    }
-    return 0;
-}
-
-static int do_job(struct rt_worker *w, struct job *job)
-{
-    int error = 0;
-    if (job->order.tensors[0].kind == RT_SHUTDOWN)
-        w->ended = true;
-    else if (!job->order.error)
-        error = rt_execute(&w->executor, job->operations, job->order.n);
-    if (error || w->ended)
-        return error; /* the table is closed, then */
-    for (uint32_t i = 0; i < job->order.n; i++) {
-        finish(w, job->operations[i], &job->order);
-        job->operations[i] = NULL;
-    }
-    return 0;
-}
-
-/* All that came together are agreed at once; then one after the other is done. */
-static int carry_out(struct rt_worker *w, struct job *jobs, unsigned n)
-{
-    int error = 0;
-    for (unsigned i = 0; i < n && !error; i++)
-        error = begin_job(w, &jobs[i]);
-    for (unsigned i = 0; i < n && !error; i++)
-        error = do_job(w, &jobs[i]);
-    return error;
-}
-
-static void free_jobs(struct job *jobs, unsigned n)
-{
-    for (unsigned i = 0; i < n; i++) {
-        for (uint32_t k = 0; jobs[i].operations && k < jobs[i].order.n; k++)
-            if (jobs[i].operations[k] && jobs[i].operations[k]->stand_in)
-                rt_operation_free(jobs[i].operations[k]);
-        rt_order_clear(&jobs[i].order);
-        free(jobs[i].operations);
-    }
-    free(jobs);
-}
-
-static int add_job(struct job **jobs, unsigned *n, struct rt_order *order)
-{
-    struct job *grown = realloc(*jobs, (*n + 1) * sizeof *grown);
-    if (!grown) {
-        rt_order_clear(order);
-        return -ENOMEM;
-    }
-    *jobs = grown;
-    grown[(*n)++] = (struct job){.order = *order};
-    return 0;
-}
-
-/* Keeps the orders of a message that concern this rank, and carries them out. */
-static int obey(struct rt_worker *w, const struct rt_bytes *message)
-{
-    struct rt_reader reader = {message->data, message->n};
-    struct job *jobs = NULL;
-    unsigned n = 0;
-    int error = 0;
-    while (reader.left > 0 && !error) {
-        struct rt_order order;
-        error = rt_member_get_order(w->member, &reader, &order);
-        if (!error && concerns_me(w, &order))
-            error = add_job(&jobs, &n, &order);
-        else if (!error)
-            rt_order_clear(&order);
-    }
-    if (!error)
-        error = carry_out(w, jobs, n);
-    free_jobs(jobs, n);
-    return error;
-}
 
 /* ---- a cycle ---- */
 
@@ -200,13 +72,13 @@ static int receive_all(struct rt_worker *w)
 {
     int from, got = 0;
     struct rt_bytes message;
-    while (!w->ended && (got = w->fabric->ops->receive(w->fabric, &from, &message)) > 0) {
-        int error = w->coordinator ? hear(w, from, &message) : obey(w, &message);
+    while (!w->jobs.ended && (got = w->fabric->ops->receive(w->fabric, &from, &message)) > 0) {
+        int error = w->coordinator ? hear(w, from, &message) : rt_jobs_obey(&w->jobs, &message);
         free(message.data);
         if (error)
             return error;
     }
-    return w->ended ? 0 : got;
+    return w->jobs.ended ? 0 : got;
 }
 
 /* Decides, tells the others, and obeys. */
@@ -231,7 +103,7 @@ static int coordinate(struct rt_worker *w)
     if (!error)
         error = w->fabric->ops->flush(w->fabric);
     if (!error && message.n > 0)
-        error = obey(w, &message);
+        error = rt_jobs_obey(&w->jobs, &message);
     free(message.data);
     return error;
 }
@@ -300,7 +172,7 @@ static void sleep_until(struct timespec *when)
 static int run_cycles(struct rt_worker *w)
 {
     int error = 0;
-    while (!error && !w->ended) {
+    while (!error && !w->jobs.ended) {
         struct timespec next;
         rt_table_wait_for_work(w->table, w->coordinator ? stall_look_ns(w) : 0);
         rt_timeline_cycle();
@@ -309,7 +181,7 @@ static int run_cycles(struct rt_worker *w)
         next.tv_sec += (time_t)(w->config.cycle_ns / 1000000000) + next.tv_nsec / 1000000000;
         next.tv_nsec %= 1000000000;
         error = cycle(w);
-        if (!error && !w->ended)
+        if (!error && !w->jobs.ended)
             sleep_until(&next);
     }
     return error;
@@ -391,6 +263,7 @@ static int set_up(struct rt_worker *w)
     w->member = rt_member_new();
     if (!w->member)
         return -ENOMEM;
+    w->jobs = (struct rt_jobs){w->table, &w->groups, &w->executor, w->member, false};
     if (w->groups.topology.rank == COORDINATOR) {
         w->coordinator = rt_coordinator_new(w->groups.topology.size, w->config.fusion_threshold,
                                             w->config.cache_capacity);

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rt-jobs.h - carries out rank 0's orders on the operations that this rank has handed over.
+ *
+ * Threads: the background thread alone. Errors: a negative errno; then the runtime can only end.
+ */
+#ifndef RT_JOBS_H
+#define RT_JOBS_H
+
+#include "rt-execute.h"
+#include "rt-member.h"
+
+/* All borrowed. */
+struct rt_jobs {
+    struct rt_table *table;
+    struct rt_groups *groups;
+    struct rt_executor *executor;
+    struct rt_member *member;
+    bool ended; /* the last order was carried out */
+};
+
+/* Keeps the orders of a message that concern this rank, and carries them out. */
+int rt_jobs_obey(struct rt_jobs *j, const struct rt_bytes *message);
+
+#endif
