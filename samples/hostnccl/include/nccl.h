@@ -22,6 +22,11 @@
  * Ranks whose collectives differ in function, count, type, operation or root get ncclInvalidUsage
  * in the same way, and ncclGetLastError says in what; what one rank leaves out alone is waited for.
  *
+ * Graphs: operations on a stream that is captured go into the graph, and run at each of its
+ * launches; the streams of a group must all be captured into the same one, or none. As in NCCL from
+ * 2.26 on, ncclCommDestroy waits until all graphs with the communicator's operations are destroyed;
+ * after ncclCommAbort a launch of such a graph fails its stream with cudaErrorLaunchFailure.
+ *
  * Nonblocking communicators: what makes or ends one returns ncclInProgress and goes on in the
  * background; operations are enqueued at once. Blocking and nonblocking ones may share a group.
  *

@@ -94,6 +94,39 @@ ncclComm_t hostnccl_comm_new(const struct hostnccl_settings *settings, int devic
     return c;
 }
 
+static void bury(ncclComm_t c)
+{
+    pthread_cond_destroy(&c->moved);
+    pthread_mutex_destroy(&c->launch_lock);
+    pthread_mutex_destroy(&c->lock);
+    free(c);
+}
+
+void hostnccl_comm_enter_graph(ncclComm_t c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->graphs++;
+    pthread_mutex_unlock(&c->lock);
+}
+
+void hostnccl_comm_leave_graph(ncclComm_t c)
+{
+    pthread_mutex_lock(&c->lock);
+    bool last = --c->graphs == 0 && c->gone;
+    pthread_cond_broadcast(&c->moved);
+    pthread_mutex_unlock(&c->lock);
+    if (last)
+        bury(c);
+}
+
+void hostnccl_comm_await_graphs(ncclComm_t c)
+{
+    pthread_mutex_lock(&c->lock);
+    while (c->graphs > 0)
+        pthread_cond_wait(&c->moved, &c->lock);
+    pthread_mutex_unlock(&c->lock);
+}
+
 void hostnccl_comm_free(ncclComm_t c)
 {
     hostnccl_profiler_close(c);
@@ -106,10 +139,12 @@ void hostnccl_comm_free(ncclComm_t c)
     hostnccl_windows_free(c);
     free(c->redops);
     c->magic = 0;
-    pthread_cond_destroy(&c->moved);
-    pthread_mutex_destroy(&c->launch_lock);
-    pthread_mutex_destroy(&c->lock);
-    free(c);
+    pthread_mutex_lock(&c->lock);
+    c->ended = c->gone = true;
+    bool last = c->graphs == 0;
+    pthread_mutex_unlock(&c->lock);
+    if (last)
+        bury(c);
 }
 
 static int take_places(ncclComm_t c)
@@ -151,6 +186,14 @@ void hostnccl_comm_await_plans(ncclComm_t comm)
     while (comm->done < comm->issued)
         pthread_cond_wait(&comm->moved, &comm->lock);
     pthread_mutex_unlock(&comm->lock);
+}
+
+void hostnccl_comm_end_plans(ncclComm_t comm)
+{
+    pthread_mutex_lock(&comm->lock);
+    comm->ended = true;
+    pthread_mutex_unlock(&comm->lock);
+    hostnccl_comm_await_plans(comm);
 }
 
 void hostnccl_comm_await_jobs(ncclComm_t comm)

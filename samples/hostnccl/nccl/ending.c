@@ -35,7 +35,8 @@ ncclResult_t pncclCommDestroy(ncclComm_t comm)
     if (result != ncclSuccess)
         return result;
     hostnccl_comm_await_jobs(comm);
-    hostnccl_comm_await_plans(comm);
+    hostnccl_comm_await_graphs(comm);
+    hostnccl_comm_end_plans(comm);
     hostnccl_comm_free(comm);
     return ncclSuccess;
 }
@@ -64,7 +65,7 @@ ncclResult_t pncclCommAbort(ncclComm_t comm)
         rt_transport_shm_abort(&comm->rescue);
     }
     hostnccl_comm_await_jobs(comm);
-    hostnccl_comm_await_plans(comm);
+    hostnccl_comm_end_plans(comm);
     hostnccl_comm_free(comm);
     return ncclSuccess;
 }

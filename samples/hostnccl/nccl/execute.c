@@ -4,11 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hostcuda.h"
 #include "internal.h"
 #include "rt-fault-hooks.h"
 
 /* The stand-in runtime's own; a real CUDA runtime has it not. */
-extern void hostcuda_fail_stream(cudaError_t error) __attribute__((weak));
+#pragma weak hostcuda_fail_stream
 
 static uint64_t whole_count(const struct hostnccl_op *op)
 {
@@ -194,21 +195,28 @@ static void report(ncclComm_t comm, int error)
         hostcuda_fail_stream(cudaErrorLaunchFailure);
 }
 
+/* A graph outlived the communicator. */
+static void refuse(void)
+{
+    if (hostcuda_fail_stream)
+        hostcuda_fail_stream(cudaErrorLaunchFailure);
+}
+
 void hostnccl_execute(void *argument)
 {
     struct hostnccl_plan *plan = argument;
     ncclComm_t comm = plan->comm;
+    if (plan->is_late) {
+        refuse();
+        return;
+    }
     RT_FAULT_HOOK(kernel);
+    if (plan->is_replay)
+        hostnccl_profiler_replay(plan);
     int error = await_turn(comm, plan->ticket);
     if (!error)
         error = run_ops(plan);
     if (error)
         report(comm, error);
-    while (plan->ops) {
-        struct hostnccl_op *next = plan->ops->next;
-        free(plan->ops);
-        plan->ops = next;
-    }
-    free(plan);
     end_turn(comm);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups, and how what they hold gets onto streams. */
+/* Groups. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -101,155 +101,7 @@ static ncclResult_t run_jobs(struct job *jobs)
     return result;
 }
 
-/* ---- plans ---- */
-
-static void free_ops(struct hostnccl_op *ops)
-{
-    while (ops) {
-        struct hostnccl_op *next = ops->next;
-        free(ops);
-        ops = next;
-    }
-}
-
-/* A send to oneself needs the receive of the same size in the same group: nobody else could give
- * it. */
-static ncclResult_t check_own_messages(const struct hostnccl_plan *plan)
-{
-    const struct hostnccl_op *send = plan->ops, *recv = plan->ops;
-    for (;;) {
-        while (send && !(send->func == FUNC_SEND && send->root == plan->comm->rank))
-            send = send->next;
-        while (recv && !(recv->func == FUNC_RECV && recv->root == plan->comm->rank))
-            recv = recv->next;
-        if (!send && !recv)
-            return ncclSuccess;
-        if (!send || !recv || send->count != recv->count || send->type != recv->type)
-            return hostnccl_fail(ncclInvalidUsage,
-                                 "a send to oneself without a receive of its size in the group");
-        send = send->next;
-        recv = recv->next;
-    }
-}
-
-/* `waiting` goes on when what `other` holds now is done. */
-static cudaError_t join_streams(cudaStream_t waiting, cudaStream_t other)
-{
-    cudaEvent_t event;
-    cudaError_t error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
-    if (error != cudaSuccess)
-        return error;
-    error = cudaEventRecord(event, other);
-    if (error == cudaSuccess)
-        error = cudaStreamWaitEvent(waiting, event, 0);
-    cudaEventDestroy(event);
-    return error;
-}
-
-/* The other streams of a plan: the first waits for them before it, and they for it after. */
-static cudaError_t join_others(const cudaStream_t *streams, unsigned n, bool before)
-{
-    cudaError_t error = cudaSuccess;
-    for (unsigned i = 1; i < n && error == cudaSuccess; i++)
-        error =
-            before ? join_streams(streams[0], streams[i]) : join_streams(streams[i], streams[0]);
-    return error;
-}
-
-static unsigned count_ops(const struct hostnccl_op *ops)
-{
-    unsigned n = 0;
-    for (; ops; ops = ops->next)
-        n++;
-    return n;
-}
-
-/* Each stream once, the first operation's first. */
-static unsigned distinct_streams(const struct hostnccl_op *ops, cudaStream_t *ret)
-{
-    unsigned n = 0;
-    for (; ops; ops = ops->next) {
-        unsigned i = 0;
-        while (i < n && ret[i] != ops->stream)
-            i++;
-        if (i == n)
-            ret[n++] = ops->stream;
-    }
-    return n;
-}
-
-static uint64_t take_ticket(ncclComm_t comm, int step)
-{
-    pthread_mutex_lock(&comm->lock);
-    uint64_t ticket = comm->issued;
-    comm->issued += (uint64_t)(int64_t)step;
-    pthread_mutex_unlock(&comm->lock);
-    return ticket;
-}
-
-static cudaError_t put_on_stream(struct hostnccl_plan *plan, cudaStream_t stream)
-{
-    ncclComm_t comm = plan->comm;
-    pthread_mutex_lock(&comm->launch_lock);
-    plan->ticket = take_ticket(comm, 1);
-    cudaError_t error = cudaLaunchHostFunc(stream, hostnccl_execute, plan);
-    if (error != cudaSuccess)
-        take_ticket(comm, -1); /* nobody has taken another meanwhile */
-    pthread_mutex_unlock(&comm->launch_lock);
-    return error;
-}
-
-/* Takes the plan. `streams` and `events` have room for all its operations. */
-static ncclResult_t launch_with(struct hostnccl_plan *plan, cudaStream_t *streams, void **events)
-{
-    struct hostnccl_profiler_launch profile;
-    unsigned n_events = 0, n = distinct_streams(plan->ops, streams);
-    cudaError_t error = join_others(streams, n, true);
-    hostnccl_profiler_launch_begin(plan, streams[0], &profile);
-    for (struct hostnccl_op *op = plan->ops; op; op = op->next)
-        events[n_events++] = op->event;
-    if (error == cudaSuccess)
-        error = put_on_stream(plan, streams[0]);
-    if (error != cudaSuccess) {
-        free_ops(plan->ops);
-        free(plan);
-    }
-    hostnccl_profiler_launch_end(&profile, events, n_events);
-    if (error == cudaSuccess)
-        error = join_others(streams, n, false);
-    return error == cudaSuccess
-               ? ncclSuccess
-               : hostnccl_fail(ncclUnhandledCudaError, "launch: %s", cudaGetErrorString(error));
-}
-
-/* Takes `ops`: all of one communicator. Stream 0 is the one of the communicator's device. */
-static ncclResult_t launch(struct hostnccl_op *ops, void *api_group_event)
-{
-    unsigned n = count_ops(ops);
-    struct hostnccl_plan *plan = malloc(sizeof *plan);
-    cudaStream_t *streams = calloc(n, sizeof *streams);
-    void **events = calloc(n, sizeof *events);
-    ncclResult_t result = ncclSuccess;
-    if (!plan || !streams || !events) {
-        result = hostnccl_fail(ncclSystemError, "out of memory");
-    } else {
-        *plan = (struct hostnccl_plan){ops->comm, ops, 0, api_group_event};
-        result = check_own_messages(plan);
-    }
-    if (result == ncclSuccess) {
-        int device = 0;
-        cudaGetDevice(&device);
-        cudaSetDevice(ops->comm->device);
-        result = launch_with(plan, streams, events);
-        cudaSetDevice(device);
-    } else {
-        free_ops(ops);
-        free(plan);
-    }
-    free(streams);
-    free(events);
-    return result;
-}
+/* ---- what a group holds ---- */
 
 /* Takes out of `*from` what belongs to the communicator of its first. */
 static struct hostnccl_op *take_first_comm(struct hostnccl_op **from)
@@ -275,7 +127,7 @@ static ncclResult_t launch_all(struct hostnccl_op *ops)
     ncclResult_t first = ncclSuccess;
     while (ops) {
         struct hostnccl_op *mine = hostnccl_schedule(take_first_comm(&ops));
-        ncclResult_t result = launch(mine, hostnccl_profiler_group_event());
+        ncclResult_t result = hostnccl_launch(mine, hostnccl_profiler_group_event());
         first = first == ncclSuccess ? result : first;
     }
     return first;
@@ -327,7 +179,7 @@ static ncclResult_t end_group(const char *call, finish_fn *finish)
     if (result == ncclSuccess)
         result = finish(ops);
     else
-        free_ops(ops);
+        hostnccl_ops_free(ops);
     hostnccl_profiler_group_stop();
     return result == ncclSuccess ? jobs_result : result;
 }
@@ -340,7 +192,7 @@ HOSTNCCL_WEAK(GroupEnd);
 
 static ncclResult_t forget(struct hostnccl_op *ops)
 {
-    free_ops(ops);
+    hostnccl_ops_free(ops);
     return ncclSuccess;
 }
 

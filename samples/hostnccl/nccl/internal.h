@@ -108,6 +108,9 @@ struct ncclComm {
     bool connected;        /* the transports are there */
     bool aborted;          /* atomic, too */
     bool finalized, revoked;
+    bool ended;               /* nothing runs any more */
+    bool gone;                /* its memory is kept for graphs alone */
+    unsigned graphs;          /* plans in graphs */
     ncclComm_t made_from;     /* while that one's ranks agree about this one */
     ncclResult_t async_error; /* atomic */
     char async_text[384];
@@ -143,6 +146,12 @@ ncclResult_t hostnccl_comm_connect(ncclComm_t comm, const ncclUniqueId *id);
 /* Until its plans, or its jobs in the background, are through. */
 void hostnccl_comm_await_plans(ncclComm_t comm);
 void hostnccl_comm_await_jobs(ncclComm_t comm);
+/* No plan runs any more; waits likewise. */
+void hostnccl_comm_end_plans(ncclComm_t comm);
+/* A plan of it is in a graph, and no longer. It can be freed before: then its memory stays. */
+void hostnccl_comm_enter_graph(ncclComm_t comm);
+void hostnccl_comm_leave_graph(ncclComm_t comm);
+void hostnccl_comm_await_graphs(ncclComm_t comm);
 /* Ends its operations, those on streams too; others may be made from it still. */
 void hostnccl_comm_stop(ncclComm_t comm);
 void hostnccl_windows_free(ncclComm_t comm);
@@ -184,6 +193,9 @@ struct hostnccl_plan {
     struct hostnccl_op *ops; /* in the order of hostnccl_schedule */
     uint64_t ticket;
     void *api_group_event; /* the profiler's */
+    bool is_template;      /* captured into a graph */
+    bool is_replay;        /* a launch of one */
+    bool is_late;          /* the communicator has ended */
 };
 
 /* Takes a copy of `op` into the thread's group. */
@@ -233,8 +245,8 @@ bool hostnccl_has_redop(enum hostnccl_func func);
 size_t hostnccl_notes_bytes(int ranks);
 /* Before a collective runs. False: a rank has another one here. */
 bool hostnccl_agree(const struct hostnccl_op *op);
-/* What ranks differ in; NULL: nobody has seen any such thing. Who is seeing it writes it down first:
- * that is waited for. */
+/* What ranks differ in; NULL: nobody has seen any such thing. Who is seeing it writes it down
+ * first: that is waited for. */
 const char *hostnccl_verdict(ncclComm_t comm);
 
 /* ---- schedule.c ---- */
@@ -242,9 +254,15 @@ const char *hostnccl_verdict(ncclComm_t comm);
 /* Puts the operations of a plan into the order in which they run and are numbered. */
 struct hostnccl_op *hostnccl_schedule(struct hostnccl_op *ops);
 
+/* ---- launch.c ---- */
+
+/* Takes `ops`: all of one communicator, scheduled. */
+ncclResult_t hostnccl_launch(struct hostnccl_op *ops, void *api_group_event);
+void hostnccl_ops_free(struct hostnccl_op *ops);
+
 /* ---- execute.c ---- */
 
-/* What runs on the stream's thread; frees the plan. */
+/* What runs on the stream's thread. */
 void hostnccl_execute(void *plan);
 /* The algorithm an operation will take, in the vendor's spelling where it is one of theirs. */
 const char *hostnccl_algorithm(const struct hostnccl_op *op);
@@ -267,10 +285,14 @@ void *hostnccl_profiler_group_event(void);
 /* At each ncclGroupEnd, and when the outermost has launched. */
 void hostnccl_profiler_group_end(void);
 void hostnccl_profiler_group_stop(void);
-/* Around putting a plan on `stream`. The plan may be gone at the end: `events` are its operations'.
- */
-void hostnccl_profiler_launch_begin(struct hostnccl_plan *plan, cudaStream_t stream,
+/* Around putting a plan on a stream. `tasks`: it is enqueued to run, not captured. The plan may be
+ * gone at the end: `events` are its operations'. */
+void hostnccl_profiler_launch_begin(struct hostnccl_plan *plan, bool tasks,
                                     struct hostnccl_profiler_launch *ret);
+/* When a captured plan runs: NCCL tells of its operations each time. */
+void hostnccl_profiler_replay(struct hostnccl_plan *plan);
+void hostnccl_profiler_kernel_launch(struct hostnccl_plan *plan, cudaStream_t stream,
+                                     struct hostnccl_profiler_launch *launch);
 void hostnccl_profiler_launch_end(const struct hostnccl_profiler_launch *launch,
                                   void *const *events, unsigned n);
 /* Around the execution, on the stream's thread. */

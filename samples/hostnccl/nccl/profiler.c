@@ -312,12 +312,20 @@ enum {
                       PROFILE_KERNEL_LAUNCH | BELOW_GROUP,
 };
 
+static bool is_captured(cudaStream_t stream)
+{
+    enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    cudaStreamGetCaptureInfo(stream, &status, NULL, NULL, NULL, NULL, NULL);
+    return status != cudaStreamCaptureStatusNone;
+}
+
 static void start_api_group(const struct hostnccl_op *op)
 {
     if (api_group.depth > 0 || !wants(BELOW_GROUP_API))
         return;
     struct profiler_event_v5 e = {.type = PROFILE_GROUP_API};
     e.group_api.depth = hostnccl_group_depth();
+    e.group_api.captured = is_captured(op->stream);
     api_group.event = start(op->comm, op, &e);
     api_group.depth = hostnccl_group_depth();
     record(api_group.event, STATE_GROUP_START_API_STOP, 0, 5);
@@ -339,12 +347,14 @@ void hostnccl_profiler_call_begin(struct hostnccl_op *op)
         e.p2p_api.count = op->count;
         e.p2p_api.datatype = hostnccl_datatype_name(op->datatype);
         e.p2p_api.stream = op->stream;
+        e.p2p_api.captured = is_captured(op->stream);
     } else {
         e.coll_api.func = func_names[op->func];
         e.coll_api.count = op->count;
         e.coll_api.datatype = hostnccl_datatype_name(op->datatype);
         e.coll_api.root = op->root;
         e.coll_api.stream = op->stream;
+        e.coll_api.captured = is_captured(op->stream);
     }
     op->api_event = start(op->comm, op, &e);
 }
@@ -373,7 +383,7 @@ void hostnccl_profiler_group_stop(void)
 
 /* ---- launches ---- */
 
-static void start_task(struct hostnccl_op *op, void *group)
+static void start_task(struct hostnccl_op *op, void *group, uint64_t seq)
 {
     struct profiler_event_v5 e = {.parent = op->api_event, .rank = op->comm->rank};
     bool copies = is_copy(op);
@@ -388,7 +398,7 @@ static void start_task(struct hostnccl_op *op, void *group)
         e.p2p.parent_group = group;
     } else {
         e.type = PROFILE_COLL;
-        e.coll.seq = op->comm->seq_numbers[op->func];
+        e.coll.seq = seq;
         e.coll.func = func_names[op->func];
         e.coll.in = op->in;
         e.coll.out = op->out;
@@ -405,25 +415,31 @@ static void start_task(struct hostnccl_op *op, void *group)
 }
 
 /* One rank alone has no kernel in NCCL. Numbers count whether or not anybody listens. */
-void hostnccl_profiler_launch_begin(struct hostnccl_plan *plan, cudaStream_t stream,
+void hostnccl_profiler_launch_begin(struct hostnccl_plan *plan, bool tasks,
                                     struct hostnccl_profiler_launch *ret)
 {
     *ret = (struct hostnccl_profiler_launch){.on = plan->comm->profiled && plan->comm->size > 1};
-    if (ret->on && wants(BELOW_GROUP)) {
+    if (ret->on && tasks && wants(BELOW_GROUP)) {
         struct profiler_event_v5 e = {.type = PROFILE_GROUP};
         ret->group = start(plan->comm, plan->ops, &e);
     }
-    for (struct hostnccl_op *op = plan->ops; op; op = op->next) {
-        if (ret->on && wants(hostnccl_is_p2p(op) ? BELOW_P2P : BELOW_COLL))
-            start_task(op, ret->group);
-        if (!hostnccl_is_p2p(op))
-            plan->comm->seq_numbers[op->func]++;
+    for (struct hostnccl_op *op = plan->ops; op && tasks; op = op->next) {
+        bool p2p = hostnccl_is_p2p(op);
+        uint64_t *numbers = plan->comm->seq_numbers; /* a replay's thread takes some, too */
+        uint64_t seq = p2p ? 0 : __atomic_fetch_add(&numbers[op->func], 1, __ATOMIC_RELAXED);
+        if (ret->on && wants(p2p ? BELOW_P2P : BELOW_COLL))
+            start_task(op, ret->group, seq);
     }
-    if (ret->on && wants(PROFILE_KERNEL_LAUNCH)) {
+}
+
+void hostnccl_profiler_kernel_launch(struct hostnccl_plan *plan, cudaStream_t stream,
+                                     struct hostnccl_profiler_launch *launch)
+{
+    if (launch->on && wants(PROFILE_KERNEL_LAUNCH)) {
         struct profiler_event_v5 e = {.type = PROFILE_KERNEL_LAUNCH,
                                       .parent = plan->api_group_event};
         e.kernel_launch.stream = stream;
-        ret->kernel = start(plan->comm, plan->ops, &e);
+        launch->kernel = start(plan->comm, plan->ops, &e);
     }
 }
 
@@ -436,6 +452,15 @@ void hostnccl_profiler_launch_end(const struct hostnccl_profiler_launch *launch,
     for (unsigned i = 0; i < n; i++)
         stop(events[i]);
     stop(launch->group);
+}
+
+void hostnccl_profiler_replay(struct hostnccl_plan *plan)
+{
+    struct hostnccl_profiler_launch launch;
+    hostnccl_profiler_launch_begin(plan, true, &launch);
+    for (struct hostnccl_op *op = plan->ops; op && launch.on; op = op->next)
+        stop(op->event);
+    hostnccl_profiler_launch_end(&launch, NULL, 0);
 }
 
 /* ---- execution ---- */

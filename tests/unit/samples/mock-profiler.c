@@ -98,6 +98,8 @@ static void note_api(struct mock_event *e, const event_descriptor *d)
 #if MOCK_VERSION >= 5
     if (d->type == PROFILE_GROUP_API)
         e->depth = d->group_api.depth;
+    if (d->type == PROFILE_GROUP_API)
+        e->captured = d->group_api.captured;
     if (d->type == PROFILE_KERNEL_LAUNCH)
         e->stream = d->kernel_launch.stream;
     if (d->type == PROFILE_COLL_API) {
@@ -105,11 +107,13 @@ static void note_api(struct mock_event *e, const event_descriptor *d)
         e->count = d->coll_api.count;
         e->root = d->coll_api.root;
         e->stream = d->coll_api.stream;
+        e->captured = d->coll_api.captured;
     }
     if (d->type == PROFILE_P2P_API) {
         snprintf(e->func, sizeof e->func, "%s", d->p2p_api.func);
         e->count = d->p2p_api.count;
         e->stream = d->p2p_api.stream;
+        e->captured = d->p2p_api.captured;
     }
 #endif
 }

@@ -20,7 +20,7 @@ struct mock_event {
     uint64_t count;
     const void *in, *out, *stream;
     uint32_t states; /* bit per state */
-    int stopped;
+    int stopped, captured;
 };
 
 struct mock_init {

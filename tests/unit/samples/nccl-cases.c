@@ -700,5 +700,8 @@ const struct nccl_case *nccl_case_find(const char *name)
     for (int i = 0; i < nccl_death_case_count; i++)
         if (strcmp(nccl_death_cases[i].name, name) == 0)
             return &nccl_death_cases[i];
+    for (int i = 0; i < nccl_graph_case_count; i++)
+        if (strcmp(nccl_graph_cases[i].name, name) == 0)
+            return &nccl_graph_cases[i];
     return NULL;
 }

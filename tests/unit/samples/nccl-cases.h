@@ -25,6 +25,9 @@ extern const int nccl_case_count;
 extern const struct nccl_case nccl_death_cases[];
 extern const int nccl_death_case_count;
 
+extern const struct nccl_case nccl_graph_cases[];
+extern const int nccl_graph_case_count;
+
 const struct nccl_case *nccl_case_find(const char *name);
 
 #endif

@@ -267,6 +267,62 @@ static void group_runs_in_nccls_order_and_copies_count_bytes(void **state)
         assert_int_equal(copy->parent->count, 30);
 }
 
+static void capture_allreduce(cudaStream_t *streams, cudaGraphExec_t *ret)
+{
+    cudaGraph_t graph;
+    for (int i = 0; i < RANKS; i++) {
+        cudaSetDevice(i);
+        assert_int_equal(cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking), 0);
+        assert_int_equal(cudaStreamBeginCapture(streams[i], cudaStreamCaptureModeGlobal), 0);
+    }
+    ncclGroupStart();
+    for (int i = 0; i < RANKS; i++)
+        assert_int_equal(
+            ncclAllReduce(buffers[i], buffers[i], 50, ncclFloat32, ncclSum, comms[i], streams[i]),
+            ncclSuccess);
+    assert_int_equal(ncclGroupEnd(), ncclSuccess);
+    for (int i = 0; i < RANKS; i++) {
+        assert_int_equal(cudaStreamEndCapture(streams[i], &graph), 0);
+        assert_int_equal(cudaGraphInstantiate(&ret[i], graph, 0), 0);
+        assert_int_equal(cudaGraphDestroy(graph), 0);
+    }
+}
+
+/* The API calls are told of once, as captured; tasks and channels each time they run. */
+static void captured_operation_is_told_of_at_each_launch(void **state)
+{
+    cudaStream_t streams[RANKS];
+    cudaGraphExec_t execs[RANKS];
+    forget_events();
+    capture_allreduce(streams, execs);
+    assert_int_equal(event_count(PROFILE_COLL) + event_count(PROFILE_KERNEL_CH), 0);
+    assert_int_equal(event_count(PROFILE_COLL_API), version >= 5 ? RANKS : 0);
+    for (int launch = 1; launch <= 3; launch++) {
+        for (int i = 0; i < RANKS; i++)
+            assert_int_equal(cudaGraphLaunch(execs[i], streams[i]), 0);
+        for (int i = 0; i < RANKS; i++)
+            assert_int_equal(cudaStreamSynchronize(streams[i]), 0);
+        assert_int_equal(event_count(PROFILE_COLL), launch * RANKS);
+        assert_int_equal(event_count(PROFILE_KERNEL_CH), version >= 3 ? launch * RANKS : 0);
+    }
+    assert_int_equal(event_count(PROFILE_KERNEL_LAUNCH), version >= 5 ? RANKS : 0);
+    for (int i = 0; i < 3 * RANKS; i++) {
+        const struct mock_event *coll = nth_event(PROFILE_COLL, i);
+        assert_int_equal(coll->count, 50);
+        assert_int_equal(coll->stopped, 1);
+        if (version >= 5) {
+            assert_int_equal(coll->parent->type, PROFILE_COLL_API);
+            assert_int_equal(coll->parent->captured, 1);
+            assert_int_equal(coll->parent->parent->captured, 1);
+        }
+    }
+    for (int i = 0; i < RANKS; i++) {
+        assert_int_equal(cudaGraphExecDestroy(execs[i]), 0);
+        assert_int_equal(cudaStreamDestroy(streams[i]), 0);
+    }
+    cudaSetDevice(0);
+}
+
 /* Asked for executions alone: what they hang on is started too, as NCCL does. */
 static void kernel_channel_alone_brings_its_parents(void **state)
 {
@@ -335,6 +391,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(kernel_channel_spans_the_execution),
         cmocka_unit_test(messages_have_peers),
         cmocka_unit_test(group_runs_in_nccls_order_and_copies_count_bytes),
+        cmocka_unit_test(captured_operation_is_told_of_at_each_launch),
         cmocka_unit_test(kernel_channel_alone_brings_its_parents),
     };
     const struct CMUnitTest static_tests[] = {

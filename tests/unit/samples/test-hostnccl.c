@@ -136,11 +136,15 @@ static void allreduce_equals_serial_sum(void **state)
     run_both("allreduce", 1, 8);
 }
 /* HOSTNCCL_SEED=... tries the same combinations again; processes inherit it. */
-static void all_types_by_pairs_equal_serial_reference(void **state)
+static void choose_seed(void)
 {
     char seed[32];
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)covering_seed("HOSTNCCL_SEED"));
     setenv("HOSTNCCL_SEED", seed, 1);
+}
+static void all_types_by_pairs_equal_serial_reference(void **state)
+{
+    choose_seed();
     run_both("types", 1, 8);
 }
 static void made_operations_multiply_then_sum(void **state)
@@ -174,6 +178,17 @@ static void group_of_collectives_and_messages_on_two_streams_works(void **state)
 static void operations_on_three_streams_keep_the_communicators_order(void **state)
 {
     run_both("streams", 1, 5);
+}
+static void captured_operations_run_at_each_launch_of_the_graph(void **state)
+{
+    choose_seed();
+    run_both("graph-replay", 1, 5);
+    run_both("graph-mixed", 1, 3);
+}
+static void communicator_ends_after_its_graphs_or_is_aborted_before(void **state)
+{
+    run_both("graph-destroy", 1, 4);
+    run_both("graph-abort", 1, 4);
 }
 static void split_makes_ordered_halves_and_none(void **state)
 {
@@ -356,6 +371,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(messages_keep_their_order),
         cmocka_unit_test(group_of_collectives_and_messages_on_two_streams_works),
         cmocka_unit_test(operations_on_three_streams_keep_the_communicators_order),
+        cmocka_unit_test(captured_operations_run_at_each_launch_of_the_graph),
+        cmocka_unit_test(communicator_ends_after_its_graphs_or_is_aborted_before),
         cmocka_unit_test(split_makes_ordered_halves_and_none),
         cmocka_unit_test(misuse_is_refused_and_harmless),
         cmocka_unit_test(abort_ends_what_can_never_end),
