@@ -48,7 +48,8 @@ unsigned rt_coordinator_say_stalled(const struct rt_coordinator *c, uint64_t aft
     unsigned n;
     struct rt_waiting **found = find_stalled(c, after_ns, &n);
     for (unsigned i = 0; i < n && i < STALLED_SAID; i++) {
-        rt_say(text, "  %s: for %.1f s for ", found[i]->tensor.name,
+        char title[RT_TITLE_MAX];
+        rt_say(text, "  %s: for %.1f s for ", rt_tensor_title(&found[i]->tensor, title),
                rt_coordinator_age_s(c, found[i]));
         rt_waiting_say_missing(found[i], text);
         rt_say(text, "\n");

@@ -11,7 +11,9 @@
 #include "rt-waiting.h"
 
 struct rt_coordinator {
-    int size;
+    int size;     /* of the job */
+    int members;  /* ranks of this set */
+    bool *member; /* by rank */
     uint64_t fusion_threshold;
     struct rt_cache *cache;
     uint32_t cache_capacity;
@@ -31,6 +33,9 @@ struct rt_coordinator {
 
 /* Takes it from those that wait: it comes out in an order. -ENOMEM. */
 int rt_coordinator_make_ready(struct rt_coordinator *c, struct rt_waiting *w);
+/* Of one that fails: why. */
+void rt_coordinator_say_why(const struct rt_coordinator *c, const struct rt_waiting *w,
+                            struct rt_bytes *text);
 /* How long ago it was first announced. */
 double rt_coordinator_age_s(const struct rt_coordinator *c, const struct rt_waiting *w);
 

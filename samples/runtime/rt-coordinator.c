@@ -10,24 +10,47 @@
 #include "rt-member.h"
 #include "rt-timeline.h"
 
-struct rt_coordinator *rt_coordinator_new(int size, uint64_t fusion_threshold,
-                                          uint32_t cache_capacity)
+static void set_members(struct rt_coordinator *c, const int *ranks, int n)
+{
+    for (int i = 0; i < n; i++)
+        c->member[ranks ? ranks[i] : i] = true;
+    c->members = n;
+}
+
+/* `ranks` NULL: 0, 1, ... */
+static struct rt_coordinator *new_of(const int *ranks, int n, int size, uint64_t fusion_threshold,
+                                     uint32_t cache_capacity)
 {
     struct rt_coordinator *c = calloc(1, sizeof *c);
     if (!c)
         return NULL;
     c->size = size;
+    c->member = calloc((size_t)size, sizeof *c->member);
     c->fusion_threshold = fusion_threshold;
     c->leaving = calloc((size_t)size, sizeof *c->leaving);
     c->joined = calloc((size_t)size, sizeof *c->joined);
     c->cache = rt_cache_new(true);
     c->cache_capacity = cache_capacity;
     c->orders_read = calloc((size_t)size, sizeof *c->orders_read);
-    if (!c->leaving || !c->joined || !c->cache || !c->orders_read) {
+    if (!c->member || !c->leaving || !c->joined || !c->cache || !c->orders_read) {
         rt_coordinator_free(c);
         return NULL;
     }
+    set_members(c, ranks, n);
+    c->ended = ranks != NULL; /* it gives no last order */
     return c;
+}
+
+struct rt_coordinator *rt_coordinator_new(int size, uint64_t fusion_threshold,
+                                          uint32_t cache_capacity)
+{
+    return new_of(NULL, size, size, fusion_threshold, cache_capacity);
+}
+
+struct rt_coordinator *rt_coordinator_new_of(const int *ranks, int n, int size,
+                                             uint64_t fusion_threshold, uint32_t cache_capacity)
+{
+    return new_of(ranks, n, size, fusion_threshold, cache_capacity);
 }
 
 void rt_coordinator_free(struct rt_coordinator *c)
@@ -41,6 +64,7 @@ void rt_coordinator_free(struct rt_coordinator *c)
     for (unsigned i = 0; i < c->ready_count; i++)
         rt_waiting_free(c->ready[i]);
     free(c->ready);
+    free(c->member);
     free(c->leaving);
     free(c->joined);
     rt_cache_free(c->cache);
@@ -76,8 +100,9 @@ static bool lacks_a_leaving_rank(const struct rt_coordinator *c, const struct rt
 /* Of every rank it is known that it has it, or that it has joined; to join all must say. */
 static bool is_complete(const struct rt_coordinator *c, const struct rt_waiting *w)
 {
-    for (int r = 0; r < c->size && w->announced < c->size; r++)
-        if (!w->said[r] && (!c->joined[r] || c->leaving[r] || w->tensor.kind == RT_JOIN))
+    for (int r = 0; r < c->size && w->announced < c->members; r++)
+        if (c->member[r] && !w->said[r] &&
+            (!c->joined[r] || c->leaving[r] || w->tensor.kind == RT_JOIN))
             return false;
     return true;
 }
@@ -112,6 +137,27 @@ static int announce_leaving(struct rt_coordinator *c, int rank)
     return find_all_decided(c);
 }
 
+bool rt_coordinator_has_left(const struct rt_coordinator *c, int rank)
+{
+    return c->leaving[rank];
+}
+
+int rt_coordinator_leave(struct rt_coordinator *c, int rank)
+{
+    return c->member[rank] && !c->leaving[rank] ? announce_leaving(c, rank) : 0;
+}
+
+int rt_coordinator_close(struct rt_coordinator *c)
+{
+    uint32_t at = 0;
+    int error = 0;
+    for (struct rt_waiting *w; !error && (w = rt_index_next(&c->waiting, &at)); at = 0) {
+        w->closed = true;
+        error = rt_coordinator_make_ready(c, w);
+    }
+    return error;
+}
+
 static struct rt_waiting *find_or_add(struct rt_coordinator *c, const struct rt_tensor *tensor)
 {
     struct rt_waiting *w = rt_index_find(&c->waiting, 0, tensor->name);
@@ -120,6 +166,7 @@ static struct rt_waiting *find_or_add(struct rt_coordinator *c, const struct rt_
     w = rt_waiting_new(tensor, c->size);
     if (!w)
         return NULL;
+    w->members = c->member;
     w->since_ns = c->now_ns;
     if (rt_index_add(&c->waiting, 0, w->tensor.name, w)) {
         rt_waiting_free(w);
@@ -131,6 +178,8 @@ static struct rt_waiting *find_or_add(struct rt_coordinator *c, const struct rt_
 int rt_coordinator_announce(struct rt_coordinator *c, int rank, const struct rt_tensor *tensor)
 {
     int error = 0;
+    if (!c->member[rank])
+        return -EPROTO;
     if (tensor->kind == RT_SHUTDOWN)
         return announce_leaving(c, rank);
     if (tensor->kind == RT_JOIN && !c->joined[rank]) {
@@ -191,14 +240,14 @@ static void forget_past(struct rt_coordinator *c)
 {
     uint64_t all = c->orders;
     for (int r = 0; r < c->size; r++)
-        if (!c->joined[r] && !c->leaving[r] && c->orders_read[r] < all)
+        if (c->member[r] && !c->joined[r] && !c->leaving[r] && c->orders_read[r] < all)
             all = c->orders_read[r];
     rt_cache_forget_past(c->cache, all);
 }
 
 static bool may_be_cached(const struct rt_tensor *t)
 {
-    return t->kind != RT_JOIN && t->kind != RT_SHUTDOWN;
+    return t->kind != RT_JOIN && t->kind != RT_SHUTDOWN && !rt_changes_sets(t->kind);
 }
 
 /* What all agree about is cached from now on. */
@@ -240,42 +289,25 @@ static bool lacks_its_root(const struct rt_coordinator *c, const struct rt_waiti
            !w->said[w->tensor.root];
 }
 
+/* Ranks that have joined would have to come to it, too. */
+static bool lacks_a_joined(const struct rt_coordinator *c, const struct rt_waiting *w)
+{
+    return rt_changes_sets(w->tensor.kind) && w->announced < c->members;
+}
+
 static bool is_sound(const struct rt_coordinator *c, const struct rt_waiting *w)
 {
-    return !w->differs && !w->lost && !w->given_up && !lacks_its_root(c, w);
-}
-
-static void say_left(const struct rt_coordinator *c, const struct rt_waiting *w,
-                     struct rt_bytes *text)
-{
-    rt_say(text, "tensor %s will not be ready: shut down without it:", w->tensor.name);
-    for (int r = 0; r < c->size; r++)
-        if (c->leaving[r] && !w->said[r])
-            rt_say(text, " rank %d", r);
-}
-
-static void say_given_up(const struct rt_coordinator *c, const struct rt_waiting *w,
-                         struct rt_bytes *text)
-{
-    rt_say(text, "tensor %s has waited %.1f s for ", w->tensor.name, rt_coordinator_age_s(c, w));
-    rt_waiting_say_missing(w, text);
-    rt_say(text, " (RT_STALL_SHUTDOWN_TIME)");
+    return !w->differs && !w->lost && !w->given_up && !w->closed && !lacks_its_root(c, w) &&
+           !lacks_a_joined(c, w);
 }
 
 static int refuse(struct rt_coordinator *c, const struct rt_waiting *w, struct rt_order *ret)
 {
-    const bool some = w->announced < c->size;
+    const bool some = w->announced < c->members;
     struct rt_bytes text = {0};
-    if (w->lost)
-        say_left(c, w, &text);
-    else if (w->given_up)
-        say_given_up(c, w, &text);
-    else if (w->differs)
-        rt_waiting_say_mismatch(w, &text);
-    else
-        rt_say(&text, "tensor %s: its root, rank %d, has joined", w->tensor.name, w->tensor.root);
+    rt_coordinator_say_why(c, w, &text);
     ret->text = (char *)text.data;
-    ret->error = w->lost ? -ESHUTDOWN : w->given_up ? -ETIMEDOUT : -EINVAL;
+    ret->error = w->closed ? -ENOENT : w->lost ? -ESHUTDOWN : w->given_up ? -ETIMEDOUT : -EINVAL;
     ret->tensors = malloc(sizeof *ret->tensors);
     ret->addressees = some ? malloc((size_t)w->announced * sizeof *ret->addressees) : NULL;
     if (text.failed || !ret->tensors || (some && !ret->addressees))
@@ -373,13 +405,32 @@ static int compare_ready(const void *a, const void *b)
     return (x->sequence > y->sequence) - (x->sequence < y->sequence);
 }
 
+static void sort(struct rt_coordinator *c)
+{
+    if (!c->sorted && c->ready_count > 1)
+        qsort(c->ready, c->ready_count, sizeof *c->ready, compare_ready);
+    c->sorted = true;
+}
+
+struct rt_coordinator *rt_coordinator_first_of(struct rt_coordinator *a, struct rt_coordinator *b)
+{
+    if (!a || a->ready_count == 0)
+        return b && b->ready_count > 0 ? b : NULL;
+    if (!b || b->ready_count == 0)
+        return a;
+    sort(a);
+    sort(b);
+    const struct rt_waiting *x = a->ready[0], *y = b->ready[0];
+    if (x->tensor.priority != y->tensor.priority)
+        return x->tensor.priority > y->tensor.priority ? a : b;
+    return x->since_ns <= y->since_ns ? a : b;
+}
+
 int rt_coordinator_next(struct rt_coordinator *c, struct rt_order *ret)
 {
     *ret = (struct rt_order){0};
     int error = 0;
-    if (!c->sorted && c->ready_count > 1)
-        qsort(c->ready, c->ready_count, sizeof *c->ready, compare_ready);
-    c->sorted = true;
+    sort(c);
     forget_past(c);
     if (c->ready_count > 0)
         error = is_sound(c, c->ready[0]) ? order_ready(c, ret) : refuse_first(c, ret);

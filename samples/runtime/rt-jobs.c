@@ -21,8 +21,8 @@ struct job {
 /* The last rank to join is in the order alone. */
 static struct rt_operation *find_or_stand_in(struct rt_jobs *j, const struct rt_tensor *tensor)
 {
-    struct rt_operation *o = rt_table_find(j->table, tensor->name);
-    if (!o && rt_table_find(j->table, RT_JOIN_NAME)) {
+    struct rt_operation *o = rt_table_find(j->table, tensor->set, tensor->name);
+    if (!o && rt_table_find(j->table, tensor->set, RT_JOIN_NAME)) {
         o = rt_operation_stand_in(tensor, j->groups->topology.size);
         if (o)
             rt_phase_negotiate(&o->phases, &o->tensor);

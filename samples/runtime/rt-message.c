@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,8 +12,9 @@
 
 const char *rt_kind_name(enum rt_kind kind)
 {
-    static const char *const names[] = {"ALLREDUCE", "BROADCAST",     "BARRIER",  "SHUTDOWN",
-                                        "ALLGATHER", "REDUCESCATTER", "ALLTOALL", "JOIN"};
+    static const char *const names[] = {
+        "ALLREDUCE",     "BROADCAST", "BARRIER", "SHUTDOWN",        "ALLGATHER",
+        "REDUCESCATTER", "ALLTOALL",  "JOIN",    "ADD_PROCESS_SET", "REMOVE_PROCESS_SET"};
     return kind < RT_KIND_COUNT ? names[kind] : "?";
 }
 
@@ -45,6 +47,19 @@ bool rt_tensor_is_like(const struct rt_tensor *a, const struct rt_tensor *b)
            a->row_count == b->row_count && a->members == b->members &&
            same_scale(a->prescale, b->prescale) && same_scale(a->postscale, b->postscale) &&
            strcmp(a->shape, b->shape) == 0;
+}
+
+const char *rt_tensor_title(const struct rt_tensor *tensor, char to[RT_TITLE_MAX])
+{
+    if (tensor->set == 0)
+        return tensor->name;
+    snprintf(to, RT_TITLE_MAX, "%s of process set %d", tensor->name, (int)tensor->set);
+    return to;
+}
+
+bool rt_changes_sets(enum rt_kind kind)
+{
+    return kind == RT_ADD_SET || kind == RT_REMOVE_SET;
 }
 
 bool rt_rows_may_differ(enum rt_kind kind)

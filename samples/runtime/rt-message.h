@@ -24,6 +24,8 @@ enum rt_kind {
     RT_REDUCESCATTER,
     RT_ALLTOALL,
     RT_JOIN,
+    RT_ADD_SET,
+    RT_REMOVE_SET,
     RT_KIND_COUNT
 };
 
@@ -39,6 +41,7 @@ struct rt_tensor {
     uint8_t kind, type, op; /* enum rt_kind, rt_type, rt_op */
     uint8_t compression;    /* enum rt_compression; 0: none */
     int32_t root;           /* broadcast; of an order to join: the last to do so; else 0 */
+    int32_t set;            /* process set; 0: of all ranks */
     int32_t priority;       /* of an order: the highest that any rank gave; else this rank's */
     uint32_t members;       /* a group's tensors; else 0 */
     uint64_t count;         /* elements; reducescatter: rows; a group: as it lies in the buffer;
@@ -47,10 +50,17 @@ struct rt_tensor {
     double prescale, postscale;
     char name[RT_NAME_MAX + 1];
     char shape[RT_SHAPE_MAX + 1]; /* "[2,3]", "[*,3]" where ranks' rows may differ; of a group
-                                     each's; "" where it follows from the counts */
+                                     each's; "" where it follows from the counts; to add or remove
+                                     a process set: which */
 };
 
-/* Do two ranks say the same, the priority aside? */
+/* "grad", "grad of process set 3". */
+#define RT_TITLE_MAX (RT_NAME_MAX + 40)
+const char *rt_tensor_title(const struct rt_tensor *tensor, char to[RT_TITLE_MAX]);
+/* It adds or removes a process set. */
+bool rt_changes_sets(enum rt_kind kind);
+
+/* Do two ranks of a process set say the same, the priority aside? */
 bool rt_tensor_is_like(const struct rt_tensor *a, const struct rt_tensor *b);
 /* Each rank may bring another number of rows. */
 bool rt_rows_may_differ(enum rt_kind kind);

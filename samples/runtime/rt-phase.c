@@ -20,7 +20,8 @@ void rt_phase_negotiate(struct rt_phases *p, const struct rt_tensor *tensor)
 {
     if (!domain)
         return;
-    p->category = rt_nvtx_category(domain, tensor->name);
+    char title[RT_TITLE_MAX];
+    p->category = rt_nvtx_category(domain, rt_tensor_title(tensor, title));
     p->whole = rt_nvtx_start(domain, rt_timeline_negotiation(tensor), p->category);
 }
 

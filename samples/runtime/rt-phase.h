@@ -5,7 +5,8 @@
  *
  * Model: NEGOTIATE_<KIND> from hand-over until all ranks have it, then <KIND> until it is done, and
  * in it one activity after another (QUEUE, MEMCPY_IN_FUSION_BUFFER, NCCL_REDUCESCATTER, ...). All
- * in the domain "horovod", with the tensor's name as category. Costs nothing without a profiler.
+ * in the domain "horovod", with the tensor's name, and its
+ * process set's where that isn't all ranks, as category. Costs nothing without a profiler.
  * Threads: one tensor's phases by one thread at a time.
  */
 #ifndef RT_PHASE_H

@@ -34,7 +34,7 @@ struct rt_table {
     int first_free; /* slot; -1: none */
     int times;      /* that a slot was taken, modulo TIMES_MAX */
     int waiting;    /* threads in rt_table_wait */
-    bool joining;   /* an operation of kind RT_JOIN is not done */
+    int joining;    /* operations of kind RT_JOIN that are not done */
     bool closed;
     int broken; /* what all waiting ends with, and the text; 0: not */
     char *broken_text;
@@ -75,9 +75,9 @@ void rt_table_free(struct rt_table *t)
     free(t);
 }
 
-static struct rt_operation *find(struct rt_table *t, const char *name)
+static struct rt_operation *find(struct rt_table *t, int set, const char *name)
 {
-    return rt_index_find(&t->names, 0, name);
+    return rt_index_find(&t->names, set, name);
 }
 
 static int more_slots(struct rt_table *t)
@@ -119,14 +119,15 @@ static int add(struct rt_table *t, struct rt_operation *operation)
         return t->broken;
     if (t->closed)
         return -ESHUTDOWN;
-    if (find(t, operation->tensor.name))
+    const struct rt_tensor *tensor = &operation->tensor;
+    if (find(t, tensor->set, tensor->name))
         return -EEXIST;
-    if (t->joining && operation->tensor.kind != RT_SHUTDOWN)
+    if (t->joining > 0 && tensor->kind != RT_SHUTDOWN && find(t, tensor->set, RT_JOIN_NAME))
         return -EBUSY;
     int slot = take_slot(t);
     if (slot < 0)
         return slot;
-    if (rt_index_add(&t->names, 0, operation->tensor.name, operation)) {
+    if (rt_index_add(&t->names, tensor->set, tensor->name, operation)) {
         free_slot(t, slot);
         return -ENOMEM;
     }
@@ -136,7 +137,7 @@ static int add(struct rt_table *t, struct rt_operation *operation)
     operation->announced = false;
     operation->next = NULL;
     operation->before = t->last;
-    t->joining = t->joining || operation->tensor.kind == RT_JOIN;
+    t->joining += tensor->kind == RT_JOIN;
     *(t->last ? &t->last->next : &t->first) = operation;
     t->last = operation;
     if (!t->first_new)
@@ -221,10 +222,10 @@ struct rt_operation *rt_table_take_new(struct rt_table *t)
     return o;
 }
 
-struct rt_operation *rt_table_find(struct rt_table *t, const char *name)
+struct rt_operation *rt_table_find(struct rt_table *t, int set, const char *name)
 {
     pthread_mutex_lock(&t->lock);
-    struct rt_operation *o = find(t, name);
+    struct rt_operation *o = find(t, set, name);
     if (o && !o->announced)
         o = NULL;
     pthread_mutex_unlock(&t->lock);
@@ -237,9 +238,9 @@ static void finish(struct rt_table *t, struct rt_operation *o, int result, const
     *(o->next ? &o->next->before : &t->last) = o->before;
     if (t->first_new == o)
         t->first_new = o->next;
-    rt_index_remove(&t->names, 0, o->tensor.name);
+    rt_index_remove(&t->names, o->tensor.set, o->tensor.name);
     rt_phase_done(&o->phases);
-    t->joining = t->joining && o->tensor.kind != RT_JOIN;
+    t->joining -= o->tensor.kind == RT_JOIN;
     struct slot *slot = &t->slots[o->handle];
     slot->state = SLOT_DONE;
     slot->result = result;
@@ -252,6 +253,18 @@ void rt_table_finish(struct rt_table *t, struct rt_operation *operation, int res
 {
     pthread_mutex_lock(&t->lock);
     finish(t, operation, result, text);
+    pthread_cond_broadcast(&t->done);
+    pthread_mutex_unlock(&t->lock);
+}
+
+void rt_table_fail_set(struct rt_table *t, int set, int result, const char *text)
+{
+    pthread_mutex_lock(&t->lock);
+    for (struct rt_operation *o = t->first, *next; o; o = next) {
+        next = o->next;
+        if (o->tensor.set == set)
+            finish(t, o, result, text);
+    }
     pthread_cond_broadcast(&t->done);
     pthread_mutex_unlock(&t->lock);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rt-table.h - the operations of this rank that were handed over and are not done, and the handles
- * by which callers wait for them.
+ * by which callers wait for them. Each has its process set's names.
  *
  * Model: callers add operations and wait; the background thread takes new ones, finds them by name
  * and finishes them. Results stay with the handle until it was waited for.
@@ -21,8 +21,8 @@ struct rt_table *rt_table_new(void); /* NULL: no memory */
 void rt_table_free(struct rt_table *t);
 
 /* Takes `operation` and returns its handle; else -EEXIST: one of that name is not done, -EBUSY: one
- * of kind RT_JOIN is not done (of kind RT_SHUTDOWN nevertheless), -ESHUTDOWN: closed, -ENOMEM, and
- * the operation stays the caller's. */
+ * of kind RT_JOIN and its set is not done (of kind RT_SHUTDOWN nevertheless), -ESHUTDOWN: closed,
+ * -ENOMEM, and the operation stays the caller's. */
 int rt_table_add(struct rt_table *t, struct rt_operation *operation);
 /* 1 done, 0 not, -EINVAL. */
 int rt_table_poll(struct rt_table *t, int handle);
@@ -36,10 +36,12 @@ void rt_table_wait_for_work(struct rt_table *t, uint64_t at_most_ns);
 /* The next operation nobody was told of, in the order they were added; NULL none. */
 struct rt_operation *rt_table_take_new(struct rt_table *t);
 /* Announced and not done; NULL none. */
-struct rt_operation *rt_table_find(struct rt_table *t, const char *name);
+struct rt_operation *rt_table_find(struct rt_table *t, int set, const char *name);
 /* Frees the operation; whoever waits goes on. `text` may be NULL. */
 void rt_table_finish(struct rt_table *t, struct rt_operation *operation, int result,
                      const char *text);
+/* Finishes all of that set; new ones are taken. */
+void rt_table_fail_set(struct rt_table *t, int set, int result, const char *text);
 /* Finishes all with `result`, and refuses new ones. */
 void rt_table_close(struct rt_table *t, int result, const char *text);
 /* From any thread: who waits now or later gets `result`, while the operations stay the background

@@ -51,10 +51,16 @@ const char *rt_timeline_operation(const struct rt_tensor *tensor)
 const char *rt_timeline_negotiation(const struct rt_tensor *tensor)
 {
     static const char *const names[RT_KIND_COUNT] = {
-        [RT_ALLREDUCE] = "NEGOTIATE_ALLREDUCE", [RT_BROADCAST] = "NEGOTIATE_BROADCAST",
-        [RT_BARRIER] = "NEGOTIATE_BARRIER",     [RT_SHUTDOWN] = "NEGOTIATE_SHUTDOWN",
-        [RT_ALLGATHER] = "NEGOTIATE_ALLGATHER", [RT_REDUCESCATTER] = "NEGOTIATE_REDUCESCATTER",
-        [RT_ALLTOALL] = "NEGOTIATE_ALLTOALL",   [RT_JOIN] = "NEGOTIATE_JOIN"};
+        [RT_ALLREDUCE] = "NEGOTIATE_ALLREDUCE",
+        [RT_BROADCAST] = "NEGOTIATE_BROADCAST",
+        [RT_BARRIER] = "NEGOTIATE_BARRIER",
+        [RT_SHUTDOWN] = "NEGOTIATE_SHUTDOWN",
+        [RT_ALLGATHER] = "NEGOTIATE_ALLGATHER",
+        [RT_REDUCESCATTER] = "NEGOTIATE_REDUCESCATTER",
+        [RT_ALLTOALL] = "NEGOTIATE_ALLTOALL",
+        [RT_JOIN] = "NEGOTIATE_JOIN",
+        [RT_ADD_SET] = "NEGOTIATE_ADD_PROCESS_SET",
+        [RT_REMOVE_SET] = "NEGOTIATE_REMOVE_PROCESS_SET"};
     const bool adasum = tensor->kind == RT_ALLREDUCE && tensor->op == RT_ADASUM;
     return adasum ? "NEGOTIATE_ADASUM" : names[tensor->kind];
 }
@@ -123,9 +129,10 @@ static struct rt_timeline_tensor *find(const char *name)
 }
 
 /* In this file; named there at its first event. */
-static struct rt_timeline_tensor *find_here(const char *name)
+static struct rt_timeline_tensor *find_here(const struct rt_tensor *tensor)
 {
-    struct rt_timeline_tensor *t = find(name);
+    char title[RT_TITLE_MAX];
+    struct rt_timeline_tensor *t = find(rt_tensor_title(tensor, title));
     if (t && t->file != files) {
         t->file = files;
         t->state = IDLE;
@@ -185,7 +192,7 @@ static void shape_text(const struct rt_tensor *tensor, char *to, size_t room)
 static const char *args_of(struct rt_timeline_tensor *t, const struct rt_tensor *tensor)
 {
     char shape[2 * RT_SHAPE_MAX + 1] = "", text[sizeof shape + 64];
-    if (tensor->kind == RT_BARRIER || tensor->kind == RT_JOIN)
+    if (tensor->kind == RT_BARRIER || tensor->kind == RT_JOIN || rt_changes_sets(tensor->kind))
         return NULL;
     shape_text(tensor, shape, sizeof shape);
     snprintf(text, sizeof text, "\"dtype\": \"%s\", \"shape\": \"%s\"", rt_type_name(tensor->type),
@@ -220,7 +227,7 @@ void rt_timeline_ready(const struct rt_tensor *tensor, int rank)
 {
     if (!lock_if_open())
         return;
-    struct rt_timeline_tensor *t = find_here(tensor->name);
+    struct rt_timeline_tensor *t = find_here(tensor);
     if (t && t->state == IDLE) {
         begin_one(t, rt_timeline_negotiation(tensor));
         t->state = NEGOTIATING;
@@ -234,7 +241,8 @@ void rt_timeline_agreed(const struct rt_tensor *tensor)
 {
     if (!lock_if_open())
         return;
-    struct rt_timeline_tensor *t = find(tensor->name);
+    char title[RT_TITLE_MAX];
+    struct rt_timeline_tensor *t = find(rt_tensor_title(tensor, title));
     if (t && t->file == files && t->state == NEGOTIATING) {
         end_one(t, NULL);
         t->state = IDLE;
@@ -246,7 +254,7 @@ struct rt_timeline_tensor *rt_timeline_begin(const struct rt_tensor *tensor, con
 {
     if (tensor->kind == RT_SHUTDOWN || !lock_if_open())
         return NULL;
-    struct rt_timeline_tensor *t = find_here(tensor->name);
+    struct rt_timeline_tensor *t = find_here(tensor);
     if (t && t->state == IDLE) {
         begin_one(t, op);
         t->state = WORKING;

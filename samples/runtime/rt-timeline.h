@@ -7,6 +7,7 @@
  * rank when it was ready (of those that joined: none), then <OP> and its activities. One file at a
  * time, in this process; without one a call is a test of a flag. What was under way when the file
  * was opened comes from its next step on.
+ * Same names of different process sets are different tensors: the set's stands in their title.
  * Threads: any; one tensor's calls come one after the other. Memory: a tensor's name is kept until
  * rt_timeline_release.
  */

@@ -75,7 +75,7 @@ void rt_waiting_say_missing(const struct rt_waiting *w, struct rt_bytes *text)
 {
     const char *before = "";
     for (int r = 0; r < w->ranks; r++)
-        if (!w->said[r]) {
+        if (!w->said[r] && (!w->members || w->members[r])) {
             rt_say(text, "%srank %d", before, r);
             before = ", ";
         }
@@ -103,7 +103,9 @@ static void say_members(struct rt_bytes *text, const struct rt_tensor *t)
 static void say_shape(struct rt_bytes *text, const struct rt_tensor *t)
 {
     const unsigned long long count = t->count, row = t->row_count;
-    if (*t->shape)
+    if (rt_changes_sets(t->kind))
+        rt_say(text, "none");
+    else if (*t->shape)
         rt_say(text, "%s", t->shape);
     else if (rt_rows_may_differ(t->kind))
         rt_say(text, "[*,%llu]", row);
@@ -129,6 +131,12 @@ static void say_scales(struct rt_bytes *text, const struct rt_tensor *t)
     rt_say(text, "%.17g and %.17g", t->prescale, t->postscale);
 }
 
+/* The list of ranks, or the number of a set. */
+static void say_set(struct rt_bytes *text, const struct rt_tensor *t)
+{
+    rt_say(text, "%s", rt_changes_sets(t->kind) ? t->shape : "none");
+}
+
 static const struct property properties[] = {
     {"operation", say_kind},
     {"type", say_type},
@@ -138,6 +146,7 @@ static const struct property properties[] = {
     {"compression", say_compression},
     {"root", say_root},
     {"pre- and postscale", say_scales},
+    {"process set", say_set},
 };
 
 static void say_by_rank(const struct rt_waiting *w, const struct property *p, struct rt_bytes *text)
@@ -164,7 +173,11 @@ static void say_by_rank(const struct rt_waiting *w, const struct property *p, st
 
 void rt_waiting_say_mismatch(const struct rt_waiting *w, struct rt_bytes *text)
 {
-    rt_say(text, "ranks disagree about tensor %s", w->tensor.name);
+    char title[RT_TITLE_MAX];
+    if (rt_changes_sets(w->tensor.kind))
+        rt_say(text, "ranks disagree about a process set");
+    else
+        rt_say(text, "ranks disagree about tensor %s", rt_tensor_title(&w->tensor, title));
     for (size_t i = 0; i < sizeof properties / sizeof *properties; i++)
         say_by_rank(w, &properties[i], text);
 }

@@ -14,11 +14,13 @@
 
 struct rt_waiting {
     struct rt_tensor tensor; /* as the first rank to announce it said; the highest priority */
-    int ranks;               /* all there are */
+    int ranks;               /* of the job */
+    const bool *members;     /* by rank: of the process set; NULL: all; borrowed */
     int announced;           /* ranks */
     bool differs;            /* some rank said otherwise */
     bool lost;               /* a rank left without it */
     bool given_up;           /* it has waited too long */
+    bool closed;             /* its process set is removed */
     uint64_t since_ns;       /* its first announcement */
     uint64_t sequence;       /* when it became ready, among others */
     const struct rt_tensor *said[]; /* by rank: &tensor, or its own; NULL: not announced */

@@ -60,12 +60,12 @@ static void take_new_gives_each_once_in_the_order_they_came(void **state)
     struct rt_table *t = rt_table_new();
     rt_table_add(t, operation("one"));
     rt_table_add(t, operation("two"));
-    assert_null(rt_table_find(t, "one")); /* not announced: no order can be about it */
+    assert_null(rt_table_find(t, 0, "one")); /* not announced: no order can be about it */
     struct rt_operation *one = rt_table_take_new(t);
     assert_string_equal(one->tensor.name, "one");
     assert_string_equal(rt_table_take_new(t)->tensor.name, "two");
     assert_null(rt_table_take_new(t));
-    assert_ptr_equal(rt_table_find(t, "one"), one);
+    assert_ptr_equal(rt_table_find(t, 0, "one"), one);
     rt_table_finish(t, one, 0, NULL);
     rt_table_add(t, operation("three"));
     assert_string_equal(rt_table_take_new(t)->tensor.name, "three");
@@ -127,7 +127,7 @@ static void *serve(void *data)
         struct rt_operation *o;
         rt_table_wait_for_work(t, 0);
         while ((o = rt_table_take_new(t))) {
-            o = rt_table_find(t, o->tensor.name);
+            o = rt_table_find(t, 0, o->tensor.name);
             rt_table_finish(t, o, 100 + o->tensor.name[0], NULL);
             done++;
         }
