@@ -72,6 +72,7 @@ static void add_comm(RsCapture *c, const guint8 *p, guint32 bytes)
     comm->rank = d.rank;
     comm->size = d.size;
     comm->identity = d.identity;
+    comm->device = d.device;
     g_hash_table_insert(c->comms, GUINT_TO_POINTER(d.def.id), comm);
     mark_shared(c, comm);
     if (d.member_count == (guint32)d.size &&

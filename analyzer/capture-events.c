@@ -7,7 +7,7 @@
 #define SLOT sizeof(struct rs_event)
 
 /* What a device did is no part of what the thread did that heard of it. */
-static guint32 track_of(RsCapture *c, RsCaptureThread *t, guint32 number, gboolean device)
+guint32 rs_capture_track(RsCapture *c, RsCaptureThread *t, guint32 number, gboolean device)
 {
     guint32 *track = device ? &t->device_track : &t->track;
     if (*track == RS_NONE) {
@@ -41,6 +41,12 @@ static guint32 add_call(RsCapture *c, guint32 track, const struct rs_event *e,
                         !(e->flags & RS_EVENT_NO_SEQ) && e->comm != 0;
     guint16 flags = flags_of(e->flags, numbered ? RS_FLAG_SEQ : 0) | more_flags;
     return rs_builder_event(c->b, track, sig, (gint64)e->start, (gint64)e->end, flags, 0, e->seq);
+}
+
+guint32 rs_capture_add_call(RsCapture *c, guint32 track, const struct rs_event *e,
+                            guint16 more_flags)
+{
+    return add_call(c, track, e, NULL, more_flags);
 }
 
 /* Ranges, spans, marks, kernels, I/O: the same record. */
@@ -154,6 +160,11 @@ static void close_open(RsCaptureThread *t, const struct rs_event *e)
             t->open.range[i].start = 0;
 }
 
+static gboolean is_activity(guint16 op)
+{
+    return op == RS_OP_KERNEL || (op >= RS_OP_COPY && op <= RS_OP_HOST_CALL);
+}
+
 static void add_slot(RsCapture *c, RsCaptureThread *t, guint32 number, guint16 block_flags,
                      const guint8 *p, guint n_ext)
 {
@@ -169,8 +180,10 @@ static void add_slot(RsCapture *c, RsCaptureThread *t, guint32 number, guint16 b
     }
     c->last_tick = MAX(c->last_tick, u.event.end);
     close_open(t, &u.event);
-    guint32 track = track_of(c, t, number, (u.event.flags & RS_EVENT_DEVICE) != 0);
     guint16 more = block_flags & RS_BLOCK_RECOVERED ? RS_FLAG_RECOVERED : 0;
+    if (is_activity(u.event.op) && rs_capture_keep_activity(c, &u.range, p + SLOT, n_ext, more))
+        return;
+    guint32 track = rs_capture_track(c, t, number, (u.event.flags & RS_EVENT_DEVICE) != 0);
     switch (u.event.op) {
     case RS_OP_HOLE:
         add_hole(c, track, &u.event);
@@ -195,6 +208,7 @@ static void add_slot(RsCapture *c, RsCaptureThread *t, guint32 number, guint16 b
     struct rs_ext_second second;
     guint32 event = add_call(c, track, &u.event, find_second(p + SLOT, n_ext, &second), more);
     add_extensions(c, event, p + SLOT, n_ext);
+    rs_capture_keep_call(c, t, &u.event, p + SLOT, n_ext, event, more);
 }
 
 static guint16 op_at(const guint8 *p)
@@ -275,7 +289,7 @@ void rs_capture_mark_end(RsCapture *c, guint64 tick)
     };
     RsSig s = rs_builder_sig_init(c->b, RS_KIND_MARK, names[c->p->ending]);
     s.domain = rs_builder_string(c->b, "ringscope");
-    guint32 track = track_of(c, rs_capture_thread(c, 0), 0, FALSE);
+    guint32 track = rs_capture_track(c, rs_capture_thread(c, 0), 0, FALSE);
     rs_builder_event(c->b, track, rs_builder_sig(c->b, &s), (gint64)tick, (gint64)tick, 0, 0, 0);
 }
 
@@ -286,7 +300,7 @@ void rs_capture_add_open(RsCapture *c)
         RsCaptureThread *t = g_hash_table_lookup(c->threads, l->data);
         if (!t->has_open || (t->open.op == 0 && t->open.range_depth == 0))
             continue;
-        guint32 track = track_of(c, t, GPOINTER_TO_UINT(l->data), FALSE);
+        guint32 track = rs_capture_track(c, t, GPOINTER_TO_UINT(l->data), FALSE);
         add_open_ranges(c, track, &t->open);
         if (t->open.op)
             add_open_call(c, track, &t->open);

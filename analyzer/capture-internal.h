@@ -12,6 +12,7 @@ typedef struct {
     gint32 rank;  /* own rank in it */
     gint32 size;
     guint64 identity;
+    gint32 device;   /* NCCL: CUDA's number of it, else -1 */
     gboolean shared; /* another communicator of this process has the same identity */
 } RsCaptureComm;
 
@@ -34,6 +35,8 @@ typedef struct {
     struct rs_open open;
 } RsCaptureThread;
 
+typedef struct RsCaptureDevices RsCaptureDevices; /* capture-device.c */
+
 #define RS_SIG_CACHE 512 /* direct-mapped */
 
 /* What a signature is made of, as recorded. */
@@ -52,7 +55,8 @@ typedef struct {
     RsProcess *p;
     const gchar *path;
     guint32 process;
-    GHashTable *identities; /* of communicators: -> the first RsCaptureComm */
+    RsCaptureDevices *devices; /* NULL: nothing of devices so far */
+    GHashTable *identities;    /* of communicators: -> the first RsCaptureComm */
     GHashTable *strings, *comms, *dtypes, *redops, *ops, *threads; /* by id or number */
     struct {
         RsSigKey key;
@@ -79,8 +83,24 @@ void rs_capture_clear_tables(RsCapture *c);
 void rs_capture_read_events(RsCapture *c, const struct rs_block *head, const guint8 *payload);
 void rs_capture_read_open(RsCapture *c, const struct rs_block *head, const guint8 *payload);
 void rs_capture_add_open(RsCapture *c);
+/* The thread's track, or that of what it told of devices; made at first use. */
+guint32 rs_capture_track(RsCapture *c, RsCaptureThread *t, guint32 number, gboolean device);
+/* Adds a call; returns the builder's event. */
+guint32 rs_capture_add_call(RsCapture *c, guint32 track, const struct rs_event *e,
+                            guint16 more_flags);
 /* A mark where the process was last seen alive: the rank goes on up to there. */
 void rs_capture_mark_end(RsCapture *c, guint64 tick);
+
+/* capture-device.c */
+/* Keeps what CUPTI told; FALSE: it lacks its extension. */
+gboolean rs_capture_keep_activity(RsCapture *c, const struct rs_range_event *e, const guint8 *ext,
+                                  guint n_ext, guint16 more_flags);
+/* Notes a call that may have made a device do something; `event` is the builder's. */
+void rs_capture_keep_call(RsCapture *c, const RsCaptureThread *t, const struct rs_event *e,
+                          const guint8 *ext, guint n_ext, guint32 event, guint16 more_flags);
+/* Once all is read: makes events of it. */
+void rs_capture_place_activities(RsCapture *c);
+void rs_capture_devices_free(RsCaptureDevices *d); /* NULL-safe */
 
 /* capture-sig.c: signature of a call; `second` may be NULL. */
 guint32 rs_capture_call_sig(RsCapture *c, const struct rs_event *e,

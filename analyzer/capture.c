@@ -336,10 +336,12 @@ gboolean rs_capture_read(RsBuilder *b, RsBlocks *const *parts, guint n_parts, Rs
     apply_meta(c, meta);
     for_each_block(c, parts, n_parts, FALSE, NULL, NULL);
     for_each_block(c, parts, n_parts, TRUE, progress, data);
+    rs_capture_place_activities(c);
     rs_capture_add_open(c);
     settle(c, parts, n_parts);
     if (ret_process)
         *ret_process = c->process;
+    rs_capture_devices_free(c->devices);
     rs_capture_clear_tables(c);
     g_free(c);
     return TRUE;

@@ -32,7 +32,7 @@ static gboolean parse(const RsCommand *self, Options *o, int *argc, char ***argv
     const GOptionEntry entries[] = {
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &o->folder, "the run folder", "DIR"},
         {"trace", 0, 0, G_OPTION_ARG_STRING, &o->trace,
-         "what to record (default: " RS_TRACE_DEFAULT "; known besides: counters)", "LIST"},
+         "what to record (default: " RS_TRACE_DEFAULT "; known besides: counters, cuda)", "LIST"},
         {"np", 'n', 0, G_OPTION_ARG_STRING, &o->ranks, "start N ranks through mpirun", "N"},
         {"host", 'H', 0, G_OPTION_ARG_STRING, &o->hosts, "on these hosts (with --np)",
          "host:slots,..."},

@@ -51,7 +51,7 @@ typedef struct {
     guint8 klass;       /* enum rs_op_class */
     guint8 coll;        /* enum rs_coll */
     guint8 api;         /* enum rs_op_api */
-    guint16 op;         /* ops table; 0 where it has no number */
+    guint16 op;         /* ops table, or of what CUPTI told enum rs_builtin_op; 0 none */
     guint16 member;     /* own rank in comm + 1 where one process holds several of its members (one
                          * process, many devices); 0: as RsComm.members says */
     RsStr name;         /* "MPI_Allreduce", the range's text, the counter's name */
@@ -59,7 +59,7 @@ typedef struct {
     guint32 comm;       /* RsComm index, RS_NONE none */
     gint32 peer;        /* root, destination or source: rank in comm, or RsPeer */
     gint32 tag;
-    RsStr domain, category; /* ranges */
+    RsStr domain, category; /* ranges; category of what CUPTI told: graph and node */
     guint32 color;
     guint64 count; /* elements as passed */
     guint64 bytes; /* message: payload; collective: as nccl-tests count, what a rank passes,
@@ -83,7 +83,8 @@ typedef struct {
     guint32 *sig;   /* RsSig index */
     guint16 *flags; /* RsFlag */
     guint16 *aux;   /* range: depth */
-    guint32 *seq;   /* collective: number on its communicator; counter: bits of a float */
+    guint32 *seq;   /* collective: number on its communicator; counter: bits of a float; what CUPTI
+                     * told: its correlation */
     guint32 *link;  /* nonblocking start: the event that completed it; device: its call; RS_NONE */
 } RsEvents;
 

@@ -16,14 +16,15 @@
 #define RS_SETTING_PREFIX "RINGSCOPE_"
 
 /* A word's bit is its place in the list of words. */
-#define RS_TRACE_WORDS "nccl,mpi,nvtx,io,counters"
+#define RS_TRACE_WORDS "nccl,mpi,nvtx,io,counters,cuda"
 #define RS_TRACE_DEFAULT "nccl,mpi,nvtx,io"
 enum rs_part {
     RS_PART_NCCL = 1 << 0,
     RS_PART_MPI = 1 << 1,
     RS_PART_NVTX = 1 << 2,
     RS_PART_IO = 1 << 3,
-    RS_PART_COUNTERS = 1 << 4
+    RS_PART_COUNTERS = 1 << 4,
+    RS_PART_CUDA = 1 << 5
 };
 
 #define RS_EXPORT_WORDS "chrome,sqlite,none"
@@ -45,7 +46,7 @@ enum rs_setting_type {
 #define RS_SETTINGS(X)                                                                             \
     X(DIR, path, NULL, "ringscope-<program>-<run id>",                                             \
       "the run folder; need not be shared between hosts")                                          \
-    X(TRACE, list, RS_TRACE_WORDS, RS_TRACE_DEFAULT, "what to record; known besides: counters")    \
+    X(TRACE, list, RS_TRACE_WORDS, RS_TRACE_DEFAULT, "what to record; known besides: counters, cuda")    \
     X(EXPORT, list, RS_EXPORT_WORDS, "chrome,sqlite",                                              \
       "what each process makes of its capture at a clean end, or none")                            \
     X(SIZE_LIMIT, bytes, NULL, "none",                                                             \

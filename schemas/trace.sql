@@ -75,7 +75,7 @@ CREATE TABLE tracks (
     id INTEGER PRIMARY KEY,
     rank_id INTEGER NOT NULL REFERENCES ranks,
     name_id INTEGER NOT NULL REFERENCES strings,
-    tid INTEGER NOT NULL,
+    tid INTEGER NOT NULL,                  -- of a device stream that CUPTI told of: CUPTI's number of it
     device INTEGER NOT NULL                -- 1: a device stream
 );
 
@@ -103,7 +103,8 @@ CREATE TABLE signatures (
     class INTEGER NOT NULL REFERENCES enum_class,
     collective INTEGER NOT NULL REFERENCES enum_collective,
     api INTEGER NOT NULL REFERENCES enum_api,
-    op INTEGER NOT NULL,                   -- number in the operation tables, 0 none
+    op INTEGER NOT NULL,                   -- number in the operation tables, 0 none; what CUPTI told:
+                                           -- 6 kernel, 8 copy, 9 set, 10 wait, 11 graph, 12 host's call
     member INTEGER NOT NULL,               -- own rank in the communicator + 1, where one process holds several
     name_id INTEGER NOT NULL REFERENCES strings,
     datatype_id INTEGER NOT NULL REFERENCES strings,
@@ -112,7 +113,7 @@ CREATE TABLE signatures (
     peer INTEGER NOT NULL,                 -- root, destination, source; -1 none, -2 any
     tag INTEGER NOT NULL,
     range_domain_id INTEGER NOT NULL REFERENCES strings,
-    range_category_id INTEGER NOT NULL REFERENCES strings,
+    range_category_id INTEGER NOT NULL REFERENCES strings, -- of a device's work: graph and node
     color INTEGER NOT NULL,                -- ARGB
     count INTEGER NOT NULL,                -- elements as passed
     bytes INTEGER NOT NULL                 -- S of nccl-tests for a collective; payload of a message
@@ -128,8 +129,10 @@ CREATE TABLE events (
     end_ns INTEGER NOT NULL,
     flags INTEGER NOT NULL,
     depth INTEGER NOT NULL,                -- ranges: nesting on their thread
-    seq INTEGER NOT NULL,                  -- collective's number; counters: bits of a float
-    link_event_id INTEGER                  -- what completed a nonblocking start; a device interval's call
+    seq INTEGER NOT NULL,                  -- collective's number; counters: bits of a float; what CUPTI told:
+                                           -- its correlation
+    link_event_id INTEGER                  -- what completed a nonblocking start; a device interval's call; of a
+                                           -- kernel, copy or wait that CUPTI told of: the host's call
 );
 
 -- Samples of counters, decoded.
@@ -304,6 +307,24 @@ JOIN strings tn ON tn.id = t.name_id
 JOIN ranks r ON r.id = t.rank_id
 JOIN hosts ho ON ho.id = r.host_id
 JOIN strings h ON h.id = ho.name_id;
+
+-- What CUPTI told of devices, with the host's call that caused it.
+CREATE VIEW device_activities AS
+SELECT e.id AS event_id, r.rank, tn.text AS track,
+       CASE s.op WHEN 6 THEN 'kernel' WHEN 8 THEN 'copy' WHEN 9 THEN 'set' WHEN 11 THEN 'graph' END AS what,
+       n.text AS name, e.start_ns, e.end_ns, (e.end_ns - e.start_ns) AS duration_ns, s.bytes,
+       e.seq AS correlation, g.text AS graph, e.link_event_id AS call_event_id, cn.text AS call,
+       s.class <> 0 AS communicates
+FROM events e
+JOIN signatures s ON s.id = e.signature_id AND s.op IN (6, 8, 9, 11)
+JOIN strings n ON n.id = s.name_id
+JOIN strings g ON g.id = s.range_category_id
+JOIN tracks t ON t.id = e.track_id AND t.device
+JOIN strings tn ON tn.id = t.name_id
+JOIN ranks r ON r.id = t.rank_id
+LEFT JOIN events c ON c.id = e.link_event_id
+LEFT JOIN signatures cs ON cs.id = c.signature_id
+LEFT JOIN strings cn ON cn.id = cs.name_id;
 
 -- Each rank's part in each collective: how long it waited for the last one to arrive.
 CREATE VIEW collective_waits AS

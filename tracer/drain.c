@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "parts.h"
 #include "state.h"
 
 #define SHORTEST_NS ((long)5000000)
@@ -61,6 +62,11 @@ static bool drain_once(uint64_t *last_anchor)
     return wrote;
 }
 
+static void write_rings(void *last_anchor)
+{
+    drain_once(last_anchor);
+}
+
 static void *drain(void *unused)
 {
     uint64_t last_anchor = now_ns(CLOCK_MONOTONIC);
@@ -70,6 +76,7 @@ static void *drain(void *unused)
     for (;;) {
         sleep_at_most(pause);
         rs_counters_sample(now_ns(CLOCK_MONOTONIC));
+        rs_cuda_look(now_ns(CLOCK_MONOTONIC), write_rings, &last_anchor);
         if (drain_once(&last_anchor))
             pause = SHORTEST_NS;
         else if (pause < LONGEST_NS)

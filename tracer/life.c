@@ -273,6 +273,7 @@ static void flush(enum rs_end_reason reason)
     if (!is_own_process())
         return;
     int saved = errno;
+    rs_cuda_flush();
     rs_lock();
     rs_clock_anchor_locked();
     if (rs_writer_claim(END_WAITS_SECONDS)) {
@@ -481,6 +482,7 @@ __attribute__((constructor)) static void load(void)
     rs_nccl_init(library_path);
     rs_nvtx_init(library_path);
     rs_io_init(library_path);
+    rs_cuda_init(library_path);
     errno = saved;
 }
 

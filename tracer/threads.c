@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "parts.h"
 #include "state.h"
 
 #define SLOTS ((uint64_t)1 << 15)
@@ -159,6 +160,14 @@ static struct rs_thread_entry *attach_locked(void)
     return e;
 }
 
+/* What that calls is not recorded. */
+static void start_cuda(struct rs_thread_entry *e)
+{
+    e->thread.depth++;
+    rs_cuda_capture_started();
+    e->thread.depth--;
+}
+
 /* In a forked child, at the first record of the thread that forked. */
 static bool give_ring(struct rs_thread *t)
 {
@@ -168,6 +177,8 @@ static bool give_ring(struct rs_thread *t)
     rs_lock();
     bool done = *rs_state.on && (rs_state.control || rs_life_start()) && enter_list(e);
     rs_unlock();
+    if (done)
+        start_cuda(e);
     errno = saved;
     return done;
 }
@@ -185,6 +196,8 @@ struct rs_thread *rs_thread_attach(void)
     rs_unlock();
     if (e && have_key)
         pthread_setspecific(key, e);
+    if (e)
+        start_cuda(e);
     errno = saved;
     return e ? &e->thread : NULL;
 }

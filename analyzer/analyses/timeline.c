@@ -136,7 +136,7 @@ static void paint_track(Painter *p, guint32 track, gboolean main)
         gint64 from = m->events.start_ns[i], to = m->events.end_ns[i];
         if (s->kind == RS_KIND_CALL)
             paint_call(p, t->rank, main, s, from, to);
-        else if (s->kind == RS_KIND_DEVICE)
+        else if (s->kind == RS_KIND_DEVICE && s->op != RS_OP_COPY && s->op != RS_OP_SET)
             paint(p, t->rank, s->klass == RS_CLASS_OTHER ? ON_KERNEL : ON_DEVICE, from, to);
         else if (s->kind == RS_KIND_IO && main)
             paint(p, t->rank, ON_IO, from, to);

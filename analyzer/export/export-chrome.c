@@ -6,7 +6,7 @@
  * What a signature says is written once into a fragment; an event adds times and its own few
  * fields. Arrows: a message from its send to the call that had it; a collective from the last
  * arriver to each other member, above 16 members along the ring, as an arrow each would hide
- * everything.
+ * everything; a launch from the host's call to each kernel and copy that it made a device run.
  */
 #include <math.h>
 #include <string.h>
@@ -64,7 +64,9 @@ static void add_call_args(const RsModel *m, GString *f, const RsSig *s)
             c->name ? NULL : g_strdup_printf("0x%" G_GINT64_MODIFIER "x", c->identity);
         rs_escape_json(f, name ? name : rs_model_str(m, c->name));
     }
-    if (s->klass == RS_CLASS_OTHER || s->klass == RS_CLASS_ENV || s->klass == RS_CLASS_GROUP)
+    gboolean moves = s->kind == RS_KIND_DEVICE; /* a copy */
+    if (!moves &&
+        (s->klass == RS_CLASS_OTHER || s->klass == RS_CLASS_ENV || s->klass == RS_CLASS_GROUP))
         return;
     if (s->bytes) {
         add_key(f, "bytes");
@@ -148,6 +150,10 @@ static void put_own_args(Writer *w, guint32 event, const RsSig *s)
     guint16 flags = e->flags[event];
     if (flags & RS_FLAG_SEQ) {
         put_arg(w, &open, "seq");
+        rs_stream_put_u64(w->s, e->seq[event]);
+    }
+    if (s->api == RS_API_CUDA && e->seq[event]) {
+        put_arg(w, &open, "correlation");
         rs_stream_put_u64(w->s, e->seq[event]);
     }
     if (s->kind == RS_KIND_HOLE) {
@@ -284,6 +290,18 @@ static void put_instance_arrows(Writer *w, const RsInstance *inst)
     }
 }
 
+/* From a host's call of CUDA to what CUPTI told that it caused. */
+static void put_launch_arrows(Writer *w)
+{
+    const RsModel *m = w->m;
+    for (guint32 i = 0; i < m->events.n; i++) {
+        const RsSig *s = rs_model_sig(m, i);
+        guint32 call = m->events.link[i];
+        if (s->kind == RS_KIND_DEVICE && s->api == RS_API_CUDA && call != RS_NONE)
+            put_arrow(w, "launch", call, m->events.start_ns[call], i, m->events.start_ns[i]);
+    }
+}
+
 /* ---- the document ---- */
 
 static void put_text(Writer *w, const gchar *text)
@@ -378,6 +396,7 @@ static void put_all(Writer *w, const RsExport *x)
             x->progress((gdouble)(t + 1) / (m->tracks->len + 1), "writing JSON", x->data);
     }
     put_message_arrows(w);
+    put_launch_arrows(w);
     for (guint i = 0; i < m->instances->len; i++)
         if (g_array_index(m->instances, RsInstance, i).timed)
             put_instance_arrows(w, &g_array_index(m->instances, RsInstance, i));

@@ -14,3 +14,15 @@ void rs_nvtx_init(const char *library)
 void rs_io_init(const char *library)
 {
 }
+void rs_cuda_init(const char *library)
+{
+}
+void rs_cuda_capture_started(void)
+{
+}
+void rs_cuda_look(uint64_t now_ns, void (*write_rings)(void *data), void *data)
+{
+}
+void rs_cuda_flush(void)
+{
+}

@@ -17,7 +17,7 @@ LIFE = {'_exit', '_Exit', 'execl', 'execle', 'execlp', 'execv', 'execve', 'execv
 # file I/O: the C library's names, 64-bit and fortified ones too
 IO = re.compile(r'^(creat(64)?|(__)?(p?read(64)?(_chk)?|open(at)?(64)?(_2)?)|p?write(64)?|p?(read|write)v(64)?|'
                 r'fsync|fdatasync|fopen(64)?|(__)?fread(_chk)?|fwrite|fflush)$')
-OTHERS = re.compile(r'^(InitializeInjectionNvtx(2|Extension)?|ncclProfiler_v[1-6]|ringscope_marks_v1)$')
+OTHERS = re.compile(r'^(InitializeInjection|InitializeInjectionNvtx(2|Extension)?|ncclProfiler_v[1-6]|ringscope_marks_v1)$')
 
 
 def symbols(library, *options):
