@@ -3,8 +3,8 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <ifaddrs.h>
+#include <limits.h>
 #include <net/if.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -188,6 +188,17 @@ static int wait_for(int fd, short events, uint64_t deadline_ns)
     }
 }
 
+/* On one host a port that nobody listens on may be given to the socket that tries it: TCP connects
+ * it to itself. */
+static bool is_itself(int fd)
+{
+    union rt_net_place near = {0}, far = {0};
+    socklen_t near_bytes = sizeof near, far_bytes = sizeof far;
+    return getsockname(fd, &near.any, &near_bytes) == 0 &&
+           getpeername(fd, &far.any, &far_bytes) == 0 && near_bytes == far_bytes &&
+           memcmp(&near, &far, near_bytes) == 0;
+}
+
 int rt_net_connect(const union rt_net_place *to, const union rt_net_place *from,
                    uint64_t deadline_ns)
 {
@@ -203,6 +214,8 @@ int rt_net_connect(const union rt_net_place *to, const union rt_net_place *from,
         error = -wait_for(fd, POLLOUT, deadline_ns);
     if (!error && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes))
         error = errno;
+    if (!error && is_itself(fd))
+        error = ECONNREFUSED;
     if (!error)
         return fd;
     close(fd);
@@ -211,11 +224,9 @@ int rt_net_connect(const union rt_net_place *to, const union rt_net_place *from,
 
 int rt_net_accept(int listener)
 {
-    int fd = accept(listener, NULL, NULL), on = 1;
+    int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC), on = 1;
     if (fd < 0)
         return -errno;
-    fcntl(fd, F_SETFD, FD_CLOEXEC);
-    fcntl(fd, F_SETFL, O_NONBLOCK);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     return fd;
 }
@@ -239,22 +250,29 @@ int rt_net_send(int fd, const void *data, size_t bytes, uint64_t deadline_ns)
     return 0;
 }
 
+int rt_net_receive_some(int fd, void *data, size_t bytes)
+{
+    ssize_t n;
+    do
+        n = recv(fd, data, bytes < INT_MAX ? bytes : INT_MAX, 0);
+    while (n < 0 && errno == EINTR);
+    return n > 0 ? (int)n : n == 0 ? -ECONNRESET : -errno;
+}
+
 int rt_net_receive(int fd, void *data, size_t bytes, uint64_t deadline_ns)
 {
     char *at = data;
     while (bytes > 0) {
-        ssize_t n = recv(fd, at, bytes, 0);
+        int n = rt_net_receive_some(fd, at, bytes);
         if (n > 0) {
             at += n;
             bytes -= (size_t)n;
-        } else if (n == 0) {
-            return -ECONNRESET;
-        } else if (errno == EAGAIN) {
+        } else if (n == -EAGAIN) {
             int error = wait_for(fd, POLLIN, deadline_ns);
             if (error)
                 return error;
-        } else if (errno != EINTR) {
-            return -errno;
+        } else {
+            return n;
         }
     }
     return 0;

@@ -32,11 +32,13 @@ void rt_net_machine(char *ret, size_t bytes);
 
 /* Listens at `at`; where its port is 0 on any free one, which is put there. Returns the socket. */
 int rt_net_listen(union rt_net_place *at);
-/* From the address `from`, NULL any. */
+/* From the address `from`, NULL any. -ECONNREFUSED nobody listens there. */
 int rt_net_connect(const union rt_net_place *to, const union rt_net_place *from,
                    uint64_t deadline_ns);
-/* -EAGAIN: nobody is there. */
+/* -EAGAIN: nobody is there. -EMFILE and the like: somebody is, and there is no room. */
 int rt_net_accept(int listener);
+/* What has come, at most `bytes`: how many; -EAGAIN none. */
+int rt_net_receive_some(int fd, void *data, size_t bytes);
 /* All of it, before the deadline. */
 int rt_net_send(int fd, const void *data, size_t bytes, uint64_t deadline_ns);
 int rt_net_receive(int fd, void *data, size_t bytes, uint64_t deadline_ns);

@@ -51,6 +51,16 @@ static int append(struct rt_bytes *to, const void *data, size_t bytes)
     return 0;
 }
 
+/* What has gone takes no room while the rest waits for its turn, however long that is. */
+static void forget_gone(struct out *o)
+{
+    if (o->gone < o->kept.n / 2)
+        return;
+    memmove(o->kept.data, o->kept.data + o->gone, o->kept.n - o->gone);
+    o->kept.n -= o->gone;
+    o->gone = 0;
+}
+
 static int push(struct rt_post *p, struct out *o)
 {
     while (o->gone < o->kept.n) {
@@ -80,12 +90,16 @@ int rt_post_send(struct rt_post *p, int to, const struct rt_bytes *message)
 {
     struct out *o = &p->outs[to];
     const uint64_t length = message->n;
+    if (length > RT_POST_MAX)
+        return -EMSGSIZE;
     if (o->fd < 0) {
         o->fd = p->links->base.out(&p->links->base, to, RT_POST_TAG);
         if (o->fd < 0)
             return o->fd == -ENOMEM ? -ENOMEM : -ECONNRESET;
     }
     const unsigned had = o->kept.n > 0;
+    if (had)
+        forget_gone(o);
     int error = append(&o->kept, &length, sizeof length);
     if (!error)
         error = append(&o->kept, message->data, message->n);
@@ -153,7 +167,12 @@ static int pull(struct in *i)
         if (n == 0 || (n < 0 && errno != EINTR))
             return -ECONNRESET;
         i->got += n > 0 ? (size_t)n : 0;
-        if (in_length && i->got == LENGTH_BYTES && !(i->data = malloc(i->length + 1)))
+        if (!in_length || i->got < LENGTH_BYTES)
+            continue;
+        if (i->length > RT_POST_MAX)
+            return -EPROTO;
+        i->data = malloc(i->length + 1);
+        if (!i->data)
             return -ENOMEM;
     }
 }

@@ -3,7 +3,8 @@
  * rt-post.h - messages of any length between any two ranks, over their links, with tag 0.
  *
  * What can't go out at once is kept, and goes out in later calls. Nothing waits but flush. Threads:
- * one at a time. Errors: -ECONNRESET a rank has closed, -ENOMEM.
+ * one at a time. Errors: -ECONNRESET a rank has closed, -EPROTO what came is no message, -EMSGSIZE,
+ * -ENOMEM.
  */
 #ifndef RT_POST_H
 #define RT_POST_H
@@ -12,6 +13,7 @@
 #include "rt-message.h"
 
 #define RT_POST_TAG 0
+#define RT_POST_MAX ((uint64_t)1 << 30) /* bytes of a message */
 
 struct rt_post;
 

@@ -144,13 +144,13 @@ int rt_meeting_listen(struct rt_meeting *m, const union rt_net_place *own)
     /* a host's own name is often that of its loopback, where other hosts don't come */
     const bool anywhere = rt_net_is_loopback(own) && !is_number(m, &family);
     const int fd = anywhere ? listen_anywhere(&any) : rt_net_listen(&card->place);
-    if (fd < 0)
+    const int error = fd < 0 ? fd : rt_links_listen(m->links, fd);
+    if (error)
         snprintf(card->problem, sizeof card->problem, "can't listen for other ranks: %s",
-                 strerror(-fd));
+                 strerror(-error));
     else if (anywhere)
         rt_net_set_port(&card->place, rt_net_port(&any));
-    m->links->base.listener = fd;
-    return fd < 0 ? fd : 0;
+    return error;
 }
 
 /* ---- from begin to end ---- */

@@ -13,6 +13,7 @@
 #include "rt-jobs.h"
 #include "rt-lifeline.h"
 #include "rt-nvtx.h"
+#include "rt-shm-group.h"
 
 #define COORDINATOR 0
 #define FIRST_TAG   1
@@ -198,6 +199,7 @@ static void rank_died(void *data, const char *text)
     const struct timespec grace = {.tv_sec = GRACE_S};
     fprintf(stderr, "rt: rank %d: %s\n", w->fabric->rank, text);
     rt_table_break(w->table, -ECONNRESET, text);
+    rt_shm_group_abandon();
     if (!w->config.exits_on_death)
         return;
     nanosleep(&grace, NULL);

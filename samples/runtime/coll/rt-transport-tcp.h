@@ -18,9 +18,11 @@
 struct rt_tcp_links {
     /* A new connection to `rank`, which will get it by `in` with this rank and tag. */
     int (*out)(struct rt_tcp_links *links, int rank, int tag);
-    /* The one that `rank` has made so; -EAGAIN: not yet. Then `listener` becomes readable. */
+    /* The one that `rank` has made so; -EAGAIN: not yet. Then `news` becomes readable. */
     int (*in)(struct rt_tcp_links *links, int rank, int tag);
-    int listener;
+    /* Whether `rank`, which made none, still can; asked each second. -ECONNRESET: it is gone. */
+    int (*check)(struct rt_tcp_links *links, int rank);
+    int news; /* a descriptor for poll */
 };
 
 /* Over ranks[0], ranks[1], ..., of which ranks[rank] is this one. Local. NULL with errno set. */

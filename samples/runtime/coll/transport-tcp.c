@@ -11,6 +11,7 @@
 
 /* A message's own cost doesn't count, and what was received is in cache when it is reduced. */
 #define BLOCK_BYTES ((uint64_t)512 << 10)
+#define CHECK_MS    1000
 
 /* One end of a connection: the messages that were posted on it, in order. */
 struct end {
@@ -64,7 +65,7 @@ static int connect_end(struct tcp_transport *t, const struct message *m, struct 
         return 0;
     int fd = (m->is_send ? t->links->out : t->links->in)(t->links, t->peers[m->peer].rank, t->tag);
     if (fd < 0)
-        return fd == -EAGAIN || fd == -ENOMEM ? fd : -ECONNRESET;
+        return fd == -EAGAIN || fd == -ENOMEM || fd == -EMFILE || fd == -ENFILE ? fd : -ECONNRESET;
     e->fd = fd;
     return 0;
 }
@@ -93,7 +94,9 @@ static int move(const struct message *m, struct end *e, uint64_t *ret_bytes)
     }
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
-    return n == 0 || errno == EPIPE || errno == ETIMEDOUT ? -ECONNRESET : -errno;
+    const bool is_gone = n == 0 || errno == EPIPE || errno == ETIMEDOUT || errno == EHOSTUNREACH ||
+                         errno == ENETUNREACH;
+    return is_gone ? -ECONNRESET : -errno;
 }
 
 static int advance(struct tcp_transport *t, struct message *m)
@@ -157,6 +160,23 @@ static int grow_polled(struct tcp_transport *t, unsigned n)
     return 0;
 }
 
+static bool is_due(struct tcp_transport *t, const struct message *m)
+{
+    return !m->complete && m->ticket == end_of(t, m)->done;
+}
+
+/* One that ended before it connected closes nothing that would tell. */
+static int check_awaited(struct tcp_transport *t, const struct rt_request *requests, unsigned n)
+{
+    int error = 0;
+    for (unsigned i = 0; i < n && !error; i++) {
+        const struct message *m = (const struct message *)requests[i].word;
+        if (is_due(t, m) && end_of(t, m)->fd < 0)
+            error = t->links->check(t->links, t->peers[m->peer].rank);
+    }
+    return error;
+}
+
 static int sleep_until_some(struct tcp_transport *t, struct rt_request *requests, unsigned n)
 {
     unsigned polled = 0;
@@ -167,7 +187,7 @@ static int sleep_until_some(struct tcp_transport *t, struct rt_request *requests
     for (unsigned i = 0; i < n; i++) {
         const struct message *m = (const struct message *)requests[i].word;
         const struct end *e = end_of(t, m);
-        if (m->complete || m->ticket != e->done)
+        if (!is_due(t, m))
             continue;
         if (e->fd >= 0)
             t->polled[polled++] =
@@ -176,8 +196,11 @@ static int sleep_until_some(struct tcp_transport *t, struct rt_request *requests
             awaits_peer = true;
     }
     if (awaits_peer)
-        t->polled[polled++] = (struct pollfd){.fd = t->links->listener, .events = POLLIN};
-    return poll(t->polled, polled, -1) < 0 && errno != EINTR ? -errno : 0;
+        t->polled[polled++] = (struct pollfd){.fd = t->links->news, .events = POLLIN};
+    const int some = poll(t->polled, polled, awaits_peer ? CHECK_MS : -1);
+    if (some < 0)
+        return errno == EINTR ? 0 : -errno;
+    return some == 0 ? check_awaited(t, requests, n) : 0;
 }
 
 static int tcp_wait(struct rt_transport *base, struct rt_request *requests, unsigned n)
