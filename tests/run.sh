@@ -43,8 +43,10 @@ if [ "$what" = all ]; then
     CC=clang build build-sanitize "--suite unit --suite fuzz" -Db_sanitize=address,undefined \
         -Db_lundef=false
     targets="tests/unit/samples/test-rt-coll-types tests/unit/samples/test-rt-coll-bits \
+        tests/unit/samples/test-rt-coll-tcp tests/unit/samples/test-rt-links \
         tests/unit/samples/test-rt-table"
-    CC=clang build build-threads "rt-coll-types rt-coll-bits test-rt-table --test-args threads" \
+    CC=clang build build-threads \
+        "rt-coll-types rt-coll-bits rt-coll-tcp rt-links test-rt-table --test-args threads" \
         -Db_sanitize=thread -Db_lundef=false -Dmpi=disabled -Dcuda=disabled -Dviewer=disabled \
         -Dstacks=disabled
 fi

@@ -12,20 +12,14 @@
 
 struct rank {
     int rank, size, result;
-    void *region;
-    rank_fn *fn;
-    void *argument;
+    one_rank_fn *fn;
+    void *data;
 };
 
 static void *run_rank(void *argument)
 {
     struct rank *r = argument;
-    struct rt_transport_shm t;
-    r->result = rt_transport_shm_init(&t, r->region, r->rank, r->size);
-    if (r->result == 0) {
-        r->result = r->fn(&t.base, r->argument);
-        rt_transport_shm_release(&t);
-    }
+    r->result = r->fn(r->rank, r->size, r->data);
     return NULL;
 }
 
@@ -58,20 +52,47 @@ static void run_processes(struct rank *ranks, int size)
     free(pids);
 }
 
+int run_each(int size, bool processes, one_rank_fn *fn, void *data)
+{
+    struct rank *ranks = calloc((size_t)size, sizeof *ranks);
+    for (int i = 0; i < size; i++)
+        ranks[i] = (struct rank){i, size, -EAGAIN, fn, data};
+    (processes ? run_processes : run_threads)(ranks, size);
+    int result = 0;
+    for (int i = size - 1; i >= 0; i--)
+        result = ranks[i].result ? ranks[i].result : result;
+    free(ranks);
+    return result;
+}
+
+/* ---- over shared memory ---- */
+
+struct shm_job {
+    void *region;
+    rank_fn *fn;
+    void *argument;
+};
+
+static int run_shm_rank(int rank, int size, void *data)
+{
+    const struct shm_job *job = data;
+    struct rt_transport_shm t;
+    int result = rt_transport_shm_init(&t, job->region, rank, size);
+    if (result != 0)
+        return result;
+    result = job->fn(&t.base, job->argument);
+    rt_transport_shm_release(&t);
+    return result;
+}
+
 int run_ranks(int size, bool processes, rank_fn *fn, void *argument)
 {
     size_t bytes = rt_shm_bytes(size);
     void *region = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (region == MAP_FAILED)
         return -errno;
-    struct rank *ranks = calloc((size_t)size, sizeof *ranks);
-    for (int i = 0; i < size; i++)
-        ranks[i] = (struct rank){i, size, -EAGAIN, region, fn, argument};
-    (processes ? run_processes : run_threads)(ranks, size);
-    int result = 0;
-    for (int i = size - 1; i >= 0; i--)
-        result = ranks[i].result ? ranks[i].result : result;
-    free(ranks);
+    struct shm_job job = {region, fn, argument};
+    int result = run_each(size, processes, run_shm_rank, &job);
     munmap(region, bytes);
     return result;
 }

@@ -14,6 +14,10 @@
 
 typedef int rank_fn(struct rt_transport *t, void *argument);
 
+/* `fn` for each rank, at once; the results are as run_ranks's. */
+typedef int one_rank_fn(int rank, int size, void *data);
+int run_each(int size, bool processes, one_rank_fn *fn, void *data);
+
 /* 0, or what the lowest rank that failed returned, or -errno. */
 int run_ranks(int size, bool processes, rank_fn *fn, void *argument);
 
