@@ -4,6 +4,7 @@
  * several streams; test-cuda.py says what of it must be in the trace. HOW:
  *   plain   to the end
  *   quiet   the same, and a kernel at the very end that nobody waits for
+ *   graph   a kernel and a memory set captured into a graph, which is launched twice
  *   fork    a child that makes NCCL calls of its own, and ends
  *   many    N kernels more: cuda-program many N
  */
@@ -80,6 +81,22 @@ static void communicate(void)
     }
 }
 
+static void launch_graph(cudaStream_t stream)
+{
+    cudaGraph_t graph;
+    cudaGraphExec_t executable;
+    MUST(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    MUST(cudaLaunchHostFunc(stream, nothing, NULL));
+    MUST(cudaMemsetAsync(host[0], 0, 64, stream));
+    MUST(cudaStreamEndCapture(stream, &graph));
+    MUST(cudaGraphInstantiate(&executable, graph, 0));
+    MUST(cudaGraphLaunch(executable, stream));
+    MUST(cudaGraphLaunch(executable, stream));
+    MUST(cudaStreamSynchronize(stream));
+    MUST(cudaGraphExecDestroy(executable));
+    MUST(cudaGraphDestroy(graph));
+}
+
 static void finish(void)
 {
     for (int i = 0; i < DEVICES; i++) {
@@ -113,6 +130,9 @@ int main(int argc, char **argv)
     finish();
     if (strcmp(how, "fork") == 0)
         fork_child();
+    MUST(cudaSetDevice(0));
+    if (strcmp(how, "graph") == 0)
+        launch_graph(compute[0]);
     printf("%d %d %d\n", memory[0][0][7], memory[1][1][9], host[1][5]);
     if (strcmp(how, "quiet") == 0)
         MUST(cudaLaunchHostFunc(compute[1], nothing, NULL));

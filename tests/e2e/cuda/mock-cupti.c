@@ -22,17 +22,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "hostcuda.h"
+
 #define EXPORT    __attribute__((visibility("default")))
 #define SHORT     144
 #define STREAMS   256
 #define KINDS_MAX 64
 
-typedef void host_function(void *);
-typedef cudaError_t copy_function(void *, const void *, size_t, enum cudaMemcpyKind, cudaStream_t);
-typedef cudaError_t set_function(void *, int, size_t, cudaStream_t);
-typedef cudaError_t wait_function(cudaStream_t, cudaEvent_t, unsigned);
-typedef cudaError_t launch_function(cudaStream_t, host_function *, void *);
-enum { KERNEL, COPY, SET };
+enum { NONE, KERNEL, COPY, SET };
 
 static CUpti_BuffersCallbackRequestFunc request;
 static CUpti_BuffersCallbackCompleteFunc complete;
@@ -40,7 +37,6 @@ static CUpti_TimestampCallbackFunc clock_of_tool;
 static bool enabled[KINDS_MAX], by_gettid;
 static size_t lost;               /* atomic */
 static uint32_t last_correlation; /* atomic */
-static __thread bool inside;      /* a call of the runtime, which calls itself */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* all below */
 static uint8_t *buffer;
@@ -200,12 +196,12 @@ EXPORT CUptiResult cuptiGetTimestamp(uint64_t *timestamp)
 EXPORT CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t id, const char **name)
 {
     static const char *const names[] = {"cudaLaunchKernel_v7000", "cudaMemcpyAsync_v3020",
-                                        "cudaMemsetAsync_v3020", "cudaStreamWaitEvent_v3020",
-                                        "cudaGetDevice_v3020"};
+                                        "cudaMemsetAsync_v3020",  "cudaStreamWaitEvent_v3020",
+                                        "cudaGetDevice_v3020",    "cudaGraphLaunch_v10000"};
     if (domain == CUPTI_CB_DOMAIN_DRIVER_API)
         *name = "cuLaunchKernelEx";
     else
-        *name = names[id % 5];
+        *name = names[id % 6];
     return CUPTI_SUCCESS;
 }
 
@@ -244,47 +240,44 @@ static int current_device(void)
     return device;
 }
 
-struct work {
+/* What the runtime's call that this thread is in puts on a stream. */
+static __thread struct {
     int what;
-    host_function *function;
-    void *data;
-    uint32_t correlation, stream;
+    uint32_t correlation;
+    uint64_t bytes;
+} caller;
+
+struct work {
+    struct hostcuda_work own; /* the runtime's, or NCCL's */
+    void *argument;
+    int what;
+    uint32_t correlation, stream, graph;
     int device;
     uint64_t start, bytes;
     const char *name;
 };
 
+static uint32_t next_correlation(void)
+{
+    return __atomic_add_fetch(&last_correlation, 1, __ATOMIC_RELAXED);
+}
+
 static void put_work(const struct work *w)
 {
-    uint64_t end = now();
+    uint64_t end = now(), node = w->graph ? (uint64_t)w->graph << 32 | 12 : 0;
     uint32_t device = (uint32_t)w->device;
-    CUpti_ActivityKernel10 k = {.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
-                                .start = w->start,
-                                .end = end,
-                                .deviceId = device,
-                                .contextId = device + 1,
-                                .streamId = w->stream,
-                                .correlationId = w->correlation,
-                                .name = w->name};
+#define PLACE                                                                                      \
+    .start = w->start, .end = end, .deviceId = device, .contextId = device + 1,                    \
+    .streamId = w->stream, .correlationId = w->correlation, .graphId = w->graph,                   \
+    .graphNodeId = node
+    CUpti_ActivityKernel10 k = {
+        .kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, .name = w->name, PLACE};
     CUpti_ActivityMemcpy6 c = {.kind = CUPTI_ACTIVITY_KIND_MEMCPY,
+                               .bytes = w->bytes,
                                .copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_HTOD,
-                               .bytes = w->bytes,
-                               .start = w->start,
-                               .end = end,
-                               .deviceId = device,
-                               .contextId = device + 1,
-                               .streamId = w->stream,
-                               .correlationId = w->correlation};
-    CUpti_ActivityMemset4 s = {.kind = CUPTI_ACTIVITY_KIND_MEMSET,
-                               .bytes = w->bytes,
-                               .start = w->start,
-                               .end = end,
-                               .deviceId = device,
-                               .contextId = device + 1,
-                               .streamId = w->stream,
-                               .correlationId = w->correlation,
-                               .graphId = 3,
-                               .graphNodeId = 12};
+                               PLACE};
+    CUpti_ActivityMemset4 s = {.kind = CUPTI_ACTIVITY_KIND_MEMSET, .bytes = w->bytes, PLACE};
+#undef PLACE
     for (long i = setting("MOCK_CUPTI_REPEAT", 1); w->what == KERNEL && i > 0; i--)
         put(&k);
     if (w->what == COPY)
@@ -293,35 +286,42 @@ static void put_work(const struct work *w)
         put(&s);
 }
 
-static void begin(void *data)
-{
-    ((struct work *)data)->start = now();
-}
-
-static void end(void *data)
-{
-    put_work(data);
-    free(data);
-}
-
-static void run(void *data)
+static void work_run(void *data)
 {
     struct work *w = data;
-    begin(w);
-    w->function(w->data);
-    end(w);
+    w->start = now();
+    w->own.run(w->argument);
+    put_work(w);
 }
 
-static struct work *new_work(int what, void *stream, uint64_t bytes)
+static void work_release(void *data)
 {
-    struct work *w = calloc(1, sizeof *w);
+    struct work *w = data;
+    if (w->own.release)
+        w->own.release(w->argument);
+    free(w);
+}
+
+static void work_queued(void *data)
+{
+    struct work *w = data;
+    if (w->own.queued)
+        w->own.queued(w->argument);
+}
+
+/* A node of a graph that is launched. */
+static void *work_copy(const void *template)
+{
+    const struct work *t = template;
+    struct work *w = malloc(sizeof *w);
     if (!w)
-        abort();
-    w->device = current_device();
-    w->what = what;
-    w->bytes = bytes;
-    w->stream = number_of(stream, w->device);
-    w->correlation = __atomic_add_fetch(&last_correlation, 1, __ATOMIC_RELAXED);
+        return NULL;
+    *w = *t;
+    w->argument = t->own.copy ? t->own.copy(t->argument) : t->argument;
+    if (!t->own.copy)
+        w->own.release = NULL;
+    w->correlation = caller.correlation;
+    w->graph = 3;
     return w;
 }
 
@@ -340,65 +340,82 @@ static void put_call(uint32_t function, uint32_t correlation, uint64_t start)
     put(&inner); /* what the runtime calls */
     put(&a);
     a.cbid = 4;
-    a.correlationId = __atomic_add_fetch(&last_correlation, 1, __ATOMIC_RELAXED);
+    a.correlationId = next_correlation();
     put(&a); /* one that only asks */
 }
 
-EXPORT cudaError_t cudaLaunchHostFunc(cudaStream_t stream, host_function *function, void *data)
+static bool is_nccls(const struct hostcuda_work *work)
 {
-    launch_function *next = (launch_function *)real("cudaLaunchHostFunc");
-    if (inside)
-        return next(stream, function, data);
     Dl_info info;
+    return dladdr((const void *)work->run, &info) && strstr(info.dli_fname, "libnccl");
+}
+
+EXPORT cudaError_t hostcuda_launch(cudaStream_t stream, const struct hostcuda_work *work,
+                                   void *argument)
+{
+    static const struct hostcuda_work around = {work_run, work_release, work_queued, work_copy, 0};
+    cudaError_t (*next)(cudaStream_t, const struct hostcuda_work *, void *) =
+        (cudaError_t(*)(cudaStream_t, const struct hostcuda_work *, void *))real("hostcuda_launch");
     uint64_t start = now();
-    struct work *w = new_work(KERNEL, stream, 0);
-    uint32_t correlation = w->correlation;
-    bool nccl = dladdr((const void *)function, &info) && strstr(info.dli_fname, "libnccl");
+    bool nccl = caller.what == NONE && is_nccls(work);
+    struct work *w = caller.what || nccl ? calloc(1, sizeof *w) : NULL;
+    if (!w)
+        return next(stream, work, argument);
+    w->own = *work;
+    w->argument = argument;
+    w->what = nccl ? KERNEL : caller.what;
     w->name = nccl ? "_Z20ncclDevKernel_Mockedv" : "_Z4gemmv";
-    w->function = function;
-    w->data = data;
-    cudaError_t result = next(stream, run, w);
-    put_call(0, correlation, start);
+    w->bytes = caller.bytes;
+    w->device = current_device();
+    w->stream = number_of(stream, w->device);
+    uint32_t correlation = w->correlation = nccl ? next_correlation() : caller.correlation;
+    struct hostcuda_work mine = around;
+    mine.type = work->type;
+    cudaError_t result = next(stream, &mine, w);
+    if (result != cudaSuccess)
+        free(w);
+    if (nccl)
+        put_call(0, correlation, start);
     return result;
 }
 
-/* Runs `function` of the work in its place on the stream. */
-static void bracket(struct work *w, cudaStream_t stream, host_function *function)
+/* Around a call of the runtime's that launches `what`. */
+#define CALL(number, puts, size, name, type, ...)                                                  \
+    type *next = (type *)real(name);                                                               \
+    uint64_t start = now();                                                                        \
+    uint32_t correlation = caller.correlation = next_correlation();                                \
+    caller.what = puts;                                                                            \
+    caller.bytes = size;                                                                           \
+    cudaError_t result = next(__VA_ARGS__);                                                        \
+    caller.what = NONE;                                                                            \
+    put_call(number, correlation, start);                                                          \
+    return result
+
+typedef cudaError_t launch_function(cudaStream_t, cudaHostFn_t, void *);
+typedef cudaError_t copy_function(void *, const void *, size_t, enum cudaMemcpyKind, cudaStream_t);
+typedef cudaError_t set_function(void *, int, size_t, cudaStream_t);
+typedef cudaError_t wait_function(cudaStream_t, cudaEvent_t, unsigned);
+typedef cudaError_t graph_function(cudaGraphExec_t, cudaStream_t);
+
+EXPORT cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *data)
 {
-    launch_function *next = (launch_function *)real("cudaLaunchHostFunc");
-    if (next(stream, function, w) != 0)
-        abort();
+    CALL(0, KERNEL, 0, "cudaLaunchHostFunc", launch_function, stream, function, data);
 }
 
 EXPORT cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
                                    enum cudaMemcpyKind kind, cudaStream_t stream)
 {
-    copy_function *next = (copy_function *)real("cudaMemcpyAsync");
-    uint64_t start = now();
-    struct work *w = new_work(COPY, stream, bytes);
-    uint32_t correlation = w->correlation;
-    bracket(w, stream, begin);
-    inside = true;
-    cudaError_t result = next(to, from, bytes, kind, stream);
-    inside = false;
-    bracket(w, stream, end);
-    put_call(1, correlation, start);
-    return result;
+    CALL(1, COPY, bytes, "cudaMemcpyAsync", copy_function, to, from, bytes, kind, stream);
 }
 
 EXPORT cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
 {
-    set_function *next = (set_function *)real("cudaMemsetAsync");
-    uint64_t start = now();
-    struct work *w = new_work(SET, stream, bytes);
-    uint32_t correlation = w->correlation;
-    bracket(w, stream, begin);
-    inside = true;
-    cudaError_t result = next(to, value, bytes, stream);
-    inside = false;
-    bracket(w, stream, end);
-    put_call(2, correlation, start);
-    return result;
+    CALL(2, SET, bytes, "cudaMemsetAsync", set_function, to, value, bytes, stream);
+}
+
+EXPORT cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream)
+{
+    CALL(5, NONE, 0, "cudaGraphLaunch", graph_function, graph, stream);
 }
 
 EXPORT cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
@@ -406,13 +423,13 @@ EXPORT cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, u
     wait_function *next = (wait_function *)real("cudaStreamWaitEvent");
     int device = current_device();
     uint64_t start = now();
-    uint32_t correlation = __atomic_add_fetch(&last_correlation, 1, __ATOMIC_RELAXED);
+    uint32_t correlation = next_correlation();
     cudaError_t result = next(stream, event, flags);
     CUpti_ActivitySynchronization2 s = {.kind = CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
-                                        .type =
-                                            CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT,
                                         .start = start,
                                         .end = now(),
+                                        .type =
+                                            CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT,
                                         .correlationId = correlation,
                                         .contextId = (uint32_t)device + 1,
                                         .streamId = number_of(stream, device)};
