@@ -16,6 +16,9 @@
 #define LONGEST_NS  ((long)100000000)
 #define ANCHOR_NS   60000000000u
 
+#define OWN_STACK     ((size_t)256 << 10)
+#define FOREIGN_STACK ((size_t)4 << 20) /* where it calls CUPTI */
+
 void rs_drain_wake(void)
 {
     if (__atomic_exchange_n(&rs_state.wake, 1, __ATOMIC_RELAXED) == 0)
@@ -95,7 +98,7 @@ void rs_drain_start(void)
     sigfillset(&all);
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, 256 * 1024);
+    pthread_attr_setstacksize(&attributes, rs_env.parts & RS_PART_CUDA ? FOREIGN_STACK : OWN_STACK);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     rs_state.draining = pthread_create(&thread, &attributes, drain, NULL) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
