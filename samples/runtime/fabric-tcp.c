@@ -43,7 +43,8 @@ static bool shares_memory(const struct tcp_fabric *t, const int *ranks, int n)
     const struct rt_card *first = &t->job.cards[ranks[0]];
     for (int i = 0; i < n; i++) {
         const struct rt_card *c = &t->job.cards[ranks[i]];
-        if (!c->has_shm || strncmp(c->host, first->host, sizeof c->host) != 0 ||
+        if (!*c->memory || strncmp(c->memory, first->memory, sizeof c->memory) != 0 ||
+            strncmp(c->host, first->host, sizeof c->host) != 0 ||
             strncmp(c->machine, first->machine, sizeof c->machine) != 0)
             return false;
     }
@@ -107,6 +108,23 @@ static int receive_message(struct rt_fabric *f, int *ret_from, struct rt_bytes *
     return rt_post_receive(of(f)->post, ret_from, ret);
 }
 
+/* ---- who is there ---- */
+
+static int find_gone(struct rt_fabric *f, char *ret, size_t bytes)
+{
+    struct tcp_fabric *t = of(f);
+    int found = 0;
+    size_t n = 0;
+    for (int r = 0; r < f->size && n < bytes; r++) {
+        if (r == f->rank || t->links.base.check(&t->links.base, r) == 0)
+            continue;
+        const struct rt_card *c = &t->job.cards[r];
+        n += (size_t)snprintf(ret + n, bytes - n, "%srank %d (%.100s, process %d) is gone",
+                              found++ ? ", " : "", r, c->host, (int)c->pid);
+    }
+    return found > 0;
+}
+
 /* ---- from begin to end ---- */
 
 static void free_fabric(struct rt_fabric *f)
@@ -126,6 +144,7 @@ static const struct rt_fabric_ops ops = {
     .send = send_message,
     .flush = flush_messages,
     .receive = receive_message,
+    .find_gone = find_gone,
     .free = free_fabric,
 };
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "rt-cache.h"
+#include "rt-lifeline.h"
 
 struct setting {
     const char *name;
@@ -104,6 +105,16 @@ static int read_on_death(const char *text, struct rt_config *config)
     return 0;
 }
 
+static int read_host_timeout(const char *text, struct rt_config *config)
+{
+    char *end;
+    unsigned long s = strtoul(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || s > RT_HOST_TIMEOUT_MAX_S)
+        return -EINVAL;
+    config->host_timeout_s = (unsigned)s;
+    return 0;
+}
+
 static int read_compression(const char *text, struct rt_config *config)
 {
     static const char *const names[] = {"none", "fp16", "bf16"};
@@ -141,6 +152,7 @@ int rt_config_read(struct rt_config *ret, char *message, size_t message_bytes)
         {"RT_STALL_WARNING_TIME", "a number of seconds", read_stall_warning},
         {"RT_STALL_SHUTDOWN_TIME", "a number of seconds", read_stall_shutdown},
         {"RT_ON_DEATH", "exit or error", read_on_death},
+        {"RT_HOST_TIMEOUT", "a number of seconds, at most 32767, or 0", read_host_timeout},
     };
     struct rt_config config = {
         .fusion_threshold = 128u << 20,
@@ -149,6 +161,7 @@ int rt_config_read(struct rt_config *ret, char *message, size_t message_bytes)
         .hierarchical = true,
         .stall_warning_ns = 60000000000u,
         .exits_on_death = true,
+        .host_timeout_s = 30,
         .compression = RT_COMPRESSION_NONE,
     };
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {

@@ -22,6 +22,7 @@ struct rt_config {
     bool deterministic;
     uint64_t stall_warning_ns, stall_shutdown_ns; /* 0: never */
     bool exits_on_death;                          /* of another rank */
+    unsigned host_timeout_s;                      /* 0: never */
     enum rt_compression compression;              /* where an operation says nothing */
     const char *timeline;                         /* path; NULL: none */
     bool mark_cycles;

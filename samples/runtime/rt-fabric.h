@@ -38,6 +38,9 @@ struct rt_fabric_ops {
     int (*flush)(struct rt_fabric *f);
     /* 1 and a message (the caller frees its data), 0 none has come. */
     int (*receive)(struct rt_fabric *f, int *ret_from, struct rt_bytes *ret);
+    /* After a failure, while nobody watches over the ranks yet: names those that have ended. 1, or
+     * 0 none has. NULL where the launcher ends all, then. */
+    int (*find_gone)(struct rt_fabric *f, char *ret, size_t bytes);
     /* Ends it, with what it began; all ranks together, in step. */
     void (*free)(struct rt_fabric *f);
 };

@@ -6,6 +6,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -47,6 +48,7 @@ struct rt_lifeline {
     const char (*hosts)[RT_HOST_MAX];
     struct peer *peers; /* by rank; but for rank 0 only that of rank 0 */
     struct pollfd *polled;
+    unsigned timeout_s;
     int stop; /* an eventfd; read by nobody, so that it stays readable */
     rt_death_fn *died;
     void *data;
@@ -169,6 +171,20 @@ static int invite(struct invitation *ret, int size)
     return fd;
 }
 
+/* What was said and isn't acknowledged counts, too: while there is such the kernel doesn't ask. */
+static void ask_for_signs_of_life(int fd, unsigned timeout_s)
+{
+    const int on = 1, idle = timeout_s > 1 ? (int)timeout_s / 2 : 1;
+    const int between = timeout_s > 10 ? (int)timeout_s / 10 : 1;
+    const unsigned limit_ms = timeout_s * 1000;
+    if (timeout_s == 0)
+        return;
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &between, sizeof between);
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof limit_ms);
+}
+
 static bool is_ready(int fd, short events, int ms)
 {
     struct pollfd p = {.fd = fd, .events = events};
@@ -199,6 +215,7 @@ static bool accept_invitation(struct rt_lifeline *l, const struct invitation *fr
         if (fd < 0)
             continue;
         if (send(fd, &hello, sizeof hello, MSG_NOSIGNAL) == sizeof hello) {
+            ask_for_signs_of_life(fd, l->timeout_s);
             l->peers[0].fd = fd;
             return true;
         }
@@ -226,6 +243,7 @@ static int receive_hellos(struct rt_lifeline *l, int listener, uint64_t token, i
             recv(fd, &hello, sizeof hello, MSG_WAITALL) == sizeof hello && hello.token == token &&
             hello.rank > 0 && hello.rank < l->size && l->peers[hello.rank].fd < 0) {
             fcntl(fd, F_SETFL, O_NONBLOCK);
+            ask_for_signs_of_life(fd, l->timeout_s);
             l->peers[hello.rank] = (struct peer){.fd = fd, .pid = hello.pid};
             expected--;
         } else {
@@ -262,18 +280,24 @@ static void report(struct rt_lifeline *l, const char *text, int whose)
     pthread_mutex_unlock(&l->lock);
 }
 
-static void hang_up(struct rt_lifeline *l, int rank)
+/* `error`: of the connection; 0: it was closed. */
+static void hang_up(struct rt_lifeline *l, int rank, int error)
 {
     struct peer *p = &l->peers[rank];
+    const bool is_silent = error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
     char text[TEXT_MAX];
     close(p->fd);
     p->fd = -1;
     if (p->left)
         return;
-    snprintf(text, sizeof text,
-             "rank %d (%.255s, process %d) is gone: killed, or ended without "
-             "rt_shutdown",
-             rank, l->hosts[rank], p->pid);
+    int n = snprintf(text, sizeof text, "rank %d (%.255s, process %d) is gone: ", rank,
+                     l->hosts[rank], p->pid);
+    if (is_silent)
+        snprintf(text + n, sizeof text - (size_t)n,
+                 "no sign of life from its host for %u s (RT_HOST_TIMEOUT): down, or cut off",
+                 l->timeout_s);
+    else
+        snprintf(text + n, sizeof text - (size_t)n, "killed, or ended without rt_shutdown");
     report(l, text, rank);
 }
 
@@ -284,7 +308,7 @@ static void hear(struct rt_lifeline *l, int rank)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) {
-        hang_up(l, rank);
+        hang_up(l, rank, n < 0 ? errno : 0);
     } else if (message[0] == FAREWELL) {
         l->peers[rank].left = true;
     } else if (message[0] == DEATH && is_ready(l->peers[rank].fd, POLLIN, HELLO_MS)) {
@@ -400,14 +424,15 @@ static void release(struct rt_lifeline *l)
 }
 
 struct rt_lifeline *rt_lifeline_new(struct rt_fabric *f, const char (*hosts)[RT_HOST_MAX],
-                                    rt_death_fn *died, void *data, int *ret_error, char *message,
-                                    size_t message_bytes)
+                                    unsigned timeout_s, rt_death_fn *died, void *data,
+                                    int *ret_error, char *message, size_t message_bytes)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct rt_lifeline *l = allocate(f);
     *ret_error = l && l->peers && l->polled && l->stop >= 0 ? 0 : -ENOMEM;
     if (!*ret_error) {
         l->hosts = hosts;
+        l->timeout_s = timeout_s;
         l->died = died;
         l->data = data;
         *ret_error = connect_all(l, f);

@@ -5,8 +5,13 @@
  * Model: every rank keeps a TCP connection to rank 0, on which nothing is said but farewells. Where
  * one ends without, its process was killed, or ended without rt_shutdown: rank 0 tells the others
  * who it was. Each has a thread for it that sleeps in poll. A child of a fork closes its copies, or
- * its parent's death would go unnoticed. A host that is cut off without a word is not noticed
- * here: RT_STALL_WARNING_TIME says who is waited for.
+ * its parent's death would go unnoticed.
+ *
+ * A host that is cut off, or without power, closes nothing. So the kernels ask each other for a
+ * sign of life (TCP's keepalive): none for `timeout_s` seconds, and a tenth of it, at least a
+ * second, more, and the connection ends as if the rank had. As kernels answer, a rank that is
+ * stopped, or has too much to do, is alive. Rank 0 says so of each rank that is cut off from it,
+ * these say so of rank 0.
  *
  * Where a rank finds no way to rank 0 the job goes on without a lifeline for it, and says so once.
  */
@@ -22,10 +27,12 @@ struct rt_lifeline;
  */
 typedef void rt_death_fn(void *data, const char *text);
 
-/* Collective. NULL with *ret_error set and a message. */
+#define RT_HOST_TIMEOUT_MAX_S 32767 /* as Linux takes it */
+
+/* Collective. `timeout_s` 0: silence is no death. NULL with *ret_error set and a message. */
 struct rt_lifeline *rt_lifeline_new(struct rt_fabric *f, const char (*hosts)[RT_HOST_MAX],
-                                    rt_death_fn *died, void *data, int *ret_error, char *message,
-                                    size_t message_bytes);
+                                    unsigned timeout_s, rt_death_fn *died, void *data,
+                                    int *ret_error, char *message, size_t message_bytes);
 /* Waits so long for news of a death; whether there was one. */
 int rt_lifeline_wait(struct rt_lifeline *l, int ms);
 /* Farewell: what happens to the others from now on is no death. After all have agreed to end.

@@ -243,13 +243,15 @@ static void wait_for_callers(struct hall *h)
     const bool room = drop_silent(h, now);
     const uint64_t rest = now < h->end_ns ? h->end_ns - now : 0;
     h->polled[0] = (struct pollfd){.fd = room ? h->listener : -1, .events = POLLIN};
-    for (int i = 0; i < h->room; i++)
+    nfds_t polled = 1; /* more than there may be descriptors poll doesn't take */
+    for (int i = 0; i < h->room; i++) {
         h->polled[i + 1] = (struct pollfd){.fd = h->callers[i].fd, .events = POLLIN};
-    if (poll(h->polled, (nfds_t)h->room + 1,
-             (int)((rest < HELLO_NS ? rest : HELLO_NS) / 1000000) + 1) <= 0)
+        polled = h->callers[i].fd >= 0 ? (nfds_t)i + 2 : polled;
+    }
+    if (poll(h->polled, polled, (int)((rest < HELLO_NS ? rest : HELLO_NS) / 1000000) + 1) <= 0)
         return;
     for (int i = 0; i < h->room; i++)
-        if (h->callers[i].fd >= 0 && h->polled[i + 1].revents)
+        if ((nfds_t)i + 1 < polled && h->callers[i].fd >= 0 && h->polled[i + 1].revents)
             hear(h, &h->callers[i]);
     if (h->polled[0].revents)
         let_in(h);

@@ -100,6 +100,15 @@ void rt_net_machine(char *ret, size_t bytes)
              stat("/proc/self/ns/net", &st) == 0 ? (unsigned long)st.st_ino : 0);
 }
 
+void rt_net_memory(char *ret, size_t bytes)
+{
+    struct stat shm, numbers;
+    if (stat("/dev/shm", &shm) || stat("/proc/self/ns/pid", &numbers))
+        snprintf(ret, bytes, "%s", "");
+    else
+        snprintf(ret, bytes, "%lu/%lu", (unsigned long)shm.st_dev, (unsigned long)numbers.st_ino);
+}
+
 void rt_net_set_port(union rt_net_place *place, uint16_t port)
 {
     if (place->any.sa_family == AF_INET6)

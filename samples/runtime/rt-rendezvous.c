@@ -94,8 +94,8 @@ static void fill_hello(struct rt_meeting *m)
     else
         gethostname(o->card.host, sizeof o->card.host - 1);
     rt_net_machine(o->card.machine, sizeof o->card.machine);
-    o->card.has_shm =
-        statvfs("/dev/shm", &shm) == 0 && (uint64_t)shm.f_bavail * shm.f_frsize >= SHM_BYTES;
+    if (statvfs("/dev/shm", &shm) == 0 && (uint64_t)shm.f_bavail * shm.f_frsize >= SHM_BYTES)
+        rt_net_memory(o->card.memory, sizeof o->card.memory);
 }
 
 /* ---- addresses ---- */

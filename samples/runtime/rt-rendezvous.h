@@ -26,7 +26,7 @@
 /* What a rank says of itself. */
 struct rt_card {
     int32_t pid;
-    uint32_t has_shm;               /* room for transports in /dev/shm */
+    char memory[48];                /* rt_net_memory; "": no room for transports there */
     char host[RT_HOST_MAX];         /* RT_HOST, else the host's name */
     char machine[RT_HOST_MAX + 32]; /* rt_net_machine */
     char problem[512];              /* why it can't take part; "" */

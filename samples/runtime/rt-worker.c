@@ -235,8 +235,9 @@ static int connect_ranks(struct rt_worker *w)
                  strerror(-error));
         return error;
     }
-    w->lifeline = rt_lifeline_new(w->fabric, (const char(*)[RT_HOST_MAX])w->hosts, rank_died, w,
-                                  &error, w->message, sizeof w->message);
+    w->lifeline =
+        rt_lifeline_new(w->fabric, (const char(*)[RT_HOST_MAX])w->hosts, w->config.host_timeout_s,
+                        rank_died, w, &error, w->message, sizeof w->message);
     if (!w->lifeline)
         return error;
     error = agree(w);
@@ -254,11 +255,32 @@ static int connect_ranks(struct rt_worker *w)
     return error;
 }
 
+/* The end of a connection is noticed before that of the process it was of. */
+static void name_gone(struct rt_worker *w, int error)
+{
+    const struct timespec pause = {.tv_nsec = 20000000};
+    char text[400];
+    if (!*w->message)
+        snprintf(w->message, sizeof w->message, "the runtime can't start: %s", strerror(-error));
+    if (!w->fabric || !w->fabric->ops->find_gone)
+        return;
+    for (int i = 0; i < (error == -ECONNRESET ? 50 : 1); i++) {
+        if (w->fabric->ops->find_gone(w->fabric, text, sizeof text)) {
+            snprintf(w->message, sizeof w->message, "the runtime can't start: %s: killed, or ended",
+                     text);
+            return;
+        }
+        nanosleep(&pause, NULL);
+    }
+}
+
 static int set_up(struct rt_worker *w)
 {
     int error = connect_ranks(w);
-    if (error)
+    if (error) {
+        name_gone(w, error);
         return error;
+    }
     error = rt_executor_init(&w->executor, &w->groups, &w->config, w->message, sizeof w->message);
     if (error)
         return error;

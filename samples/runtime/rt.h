@@ -60,7 +60,9 @@
  * error within milliseconds which it was, with host and process; what is not done fails with
  * -ECONNRESET and that text, and so does all that follows. Buffers handed over may still be written
  * to until the process ends. One that hasn't ended by itself a second later (its threads may wait
- * in MPI for the dead) is ended with status 1, unless RT_ON_DEATH=error. Launchers act too: Open
+ * in MPI for the dead) is ended with status 1, unless RT_ON_DEATH=error. A host that is cut off or
+ * without power says nothing; its ranks count as dead after RT_HOST_TIMEOUT, and a tenth of it, at
+ * least a second, more; they, cut off, say the same of rank 0. Launchers act too: Open
  * MPI's and MPICH's end all ranks when one is killed or fails, often before they could say a word;
  * the launcher's own message names the rank, or its process, then. MPICH's mpiexec has been seen to
  * end with status 0 nevertheless (4.0.2).
@@ -84,8 +86,9 @@
  * cycle starts (0) · RT_STALL_WARNING_TIME, seconds after which rank 0 says on standard error which
  * tensors wait for which ranks, and again after as many (60; 0: never) · RT_STALL_SHUTDOWN_TIME,
  * seconds after which they fail on the ranks that have handed them over (0: never) · RT_ON_DEATH,
- * exit or error (exit) · RT_FABRIC, mpi or tcp (mpi, where the program has it and RT_RANK isn't
- * set); with tcp RT_ADDR, RT_PORT, RT_RANK, RT_SIZE, RT_INTERFACE, RT_START_TIMEOUT
+ * exit or error (exit) · RT_HOST_TIMEOUT, seconds without a sign of life from a host after which
+ * its ranks count as dead (30; 0: never) · RT_FABRIC, mpi or tcp (mpi, where the program has it and
+ * RT_RANK isn't set); with tcp RT_ADDR, RT_PORT, RT_RANK, RT_SIZE, RT_INTERFACE, RT_START_TIMEOUT
  * (rt-rendezvous.h) · RT_HOST.
  */
 #ifndef RT_H

@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A rank of a job without MPI dies: the others are told who, and end. No launcher helps.
+
+    test-runtime-death-tcp.py TRAIN_FOLDER CHECK [SEED]
+
+First in the midst of allreduces, at a drawn moment, on one host (shared memory, and NCCL's stand-in),
+between hosts (sockets), and both: each other rank says rank, host and process of the dead, and ends
+with a status that isn't 0, by itself, or a second later where it goes on as if nothing had happened.
+Then at a drawn moment from the start of the process on, so that it may be missing, die between two
+steps of the start, or later: each other ends with a message, and somebody's names the dead.
+"""
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+RANKS = 4
+HANGS_S = 25  # a rank that hasn't ended by then never does
+train, check = sys.argv[1:3]
+seed = int(sys.argv[3]) if len(sys.argv) > 3 else random.randrange(10**6)
+draw = random.Random(seed)
+print(f"seed {seed}")
+
+
+def free_port():
+    """None that the system gives to clients meanwhile."""
+    while True:
+        port = draw.randrange(20000, 32000)
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
+
+
+class Job:
+    """Ranks as child processes; ends all at the latest when it ends."""
+
+    def __init__(self, hosts, victim, way, us, behaviour, **settings):
+        self.notes = tempfile.TemporaryDirectory()
+        self.outs = [tempfile.TemporaryFile("w+", errors="replace") for _ in range(RANKS)]
+        env = {k: v for k, v in os.environ.items() if not k.startswith("RT_")}
+        env.update(settings, DEATH_DIR=self.notes.name, RT_TABLE="none", RT_FABRIC="tcp",
+                   RT_SIZE=str(RANKS), WORLD_SIZE=str(RANKS), RT_ADDR="127.0.0.1",
+                   RT_PORT=str(free_port()))
+        line = [f"{train}/on-hosts", hosts, "--", check, str(victim), way, str(us), behaviour]
+        self.started = time.monotonic()
+        self.ranks = [subprocess.Popen(line, env=dict(env, RT_RANK=str(r), RANK=str(r)),
+                                       stdin=subprocess.DEVNULL, stdout=self.outs[r],
+                                       stderr=subprocess.STDOUT) for r in range(RANKS)]
+        self.hosts, self.victim = hosts, victim
+
+    def out(self, rank):
+        self.outs[rank].seek(0)
+        return self.outs[rank].read()
+
+    def fail(self, what):
+        print(f"WRONG: {what}")
+        for r, p in enumerate(self.ranks):
+            print(f"-- rank {r}, status {p.returncode}:\n{self.out(r)}")
+        self.clean()
+        sys.exit(1)
+
+    def clean(self):
+        for p in self.ranks:
+            if p.poll() is None:
+                p.kill()
+                p.wait()
+        for f in self.outs:
+            f.close()
+        self.notes.cleanup()
+
+    def wait(self):
+        for r, p in enumerate(self.ranks):
+            try:
+                p.wait(timeout=max(0.1, self.started + HANGS_S - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                self.fail(f"rank {r} hangs")
+
+    def note(self, name):
+        try:
+            with open(os.path.join(self.notes.name, str(name)), encoding="utf-8") as f:
+                return f.read()
+        except FileNotFoundError:
+            return ""
+
+    def survivors(self):
+        return [r for r in range(RANKS) if r != self.victim]
+
+
+def host_of(rank, hosts):
+    if hosts == "1":
+        return "host0"
+    end = 0
+    for i, count in enumerate(map(int, hosts.split(","))):
+        end += count
+        if rank < end:
+            return f"host{i}"
+    return None
+
+
+def die_at_work(way, hosts, behaviour, settings):
+    victim = draw.randrange(RANKS)
+    job = Job(hosts, victim, way, draw.randrange(1000, 200000), behaviour, **settings)
+    job.wait()
+    ended_ns = time.monotonic_ns()
+    if job.ranks[victim].returncode != {"kill": -9, "segv": -11, "exit": 0}[way]:
+        job.fail("the victim did not die")
+    pid, died_ns = map(int, job.note("victim").split())
+    text = f"rank {victim} ({host_of(victim, hosts)}, process {pid}) is gone"
+    for r in job.survivors():
+        if f"rt: rank {r}: {text}" not in job.out(r):
+            job.fail(f"rank {r} was not told that {text}")
+        expected = 3 if behaviour == "ends" else 1
+        if job.ranks[r].returncode != expected:
+            job.fail(f"rank {r}: expected status {expected}")
+        if behaviour == "ends" and text not in job.note(r):
+            job.fail(f"rank {r} got another error: {job.note(r)}")
+        if ("rt: rank %d: ends" % r in job.out(r)) != (behaviour == "deaf"):
+            job.fail(f"rank {r} should " + ("have been ended" if behaviour == "deaf"
+                                            else "have ended by itself"))
+    knew = [(int(job.note(r).split()[0]) - died_ns) / 1e6 for r in job.survivors() if job.note(r)]
+    print(f"{way}, {hosts} {settings}, others {behaviour}: {text}; "
+          + "".join(f"known after {ms:.1f} ms; " for ms in knew)
+          + f"all ended {(ended_ns - died_ns) / 1e9:.2f} s after")
+    job.clean()
+
+
+def die_at_start(count):
+    """All at once: some wait for their deadline."""
+    jobs = []
+    for _ in range(count):
+        victim = draw.randrange(RANKS)
+        job = Job(draw.choice(["1", "2,2", "1,1,1,1"]), victim, "kill", 10**8, "ends",
+                  RT_START_TIMEOUT="2", RT_ALLREDUCE=draw.choice(["auto", "ring"]))
+        time.sleep(draw.random() * 0.08)
+        job.ranks[victim].send_signal(signal.SIGKILL)
+        jobs.append(job)
+    for job in jobs:
+        job.wait()
+        named = False
+        for r in job.survivors():
+            out = job.out(r)
+            if job.ranks[r].returncode == 0 or not re.search(r"rank", out):
+                job.fail(f"rank {r}: expected a message and a status that isn't 0")
+            named = named or re.search(rf"rank[ 0-9]* {job.victim}\b", out) is not None
+        if not named:
+            job.fail(f"nobody names rank {job.victim}")
+        first = job.out(job.survivors()[0]).splitlines()[0]
+        print(f"killed at the start, rank {job.victim} of {job.hosts}: {first[:150]}")
+        job.clean()
+
+
+die_at_work("kill", "1", "ends", {"RT_ALLREDUCE": "ring"})
+die_at_work("segv", "1", "deaf", {})
+die_at_work("exit", "1,1,1,1", "ends", {})
+die_at_work("kill", "1,1,1,1", "deaf", {"RT_ALLREDUCE": "halving-doubling"})
+die_at_work("segv", "2,2", "ends", {})
+die_at_work("exit", "1,3", "deaf", {})
+die_at_start(8)
