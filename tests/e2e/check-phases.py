@@ -4,14 +4,18 @@
     check-phases.py timeline RANKS FILE           a timeline file in Horovod's format, from whatever program
     check-phases.py all RANKS HOSTS FILE LOG...   of the case "all": all ranks' NVTX ranges, and the file
     check-phases.py files RANKS FILE FILE         of the case "files"
+
+PHASES_BETWEEN is the word for what connects hosts, MPI or TCP.
 """
 import json
+import os
 import sys
 
+BETWEEN = os.environ.get("PHASES_BETWEEN", "MPI")
 OPERATIONS = {"ALLREDUCE", "ALLGATHER", "BROADCAST", "REDUCESCATTER", "JOIN", "ADASUM", "ALLTOALL", "BARRIER"}
 ACTIVITIES = {"INIT_FUSION_BUFFER", "WAIT_FOR_DATA", "WAIT_FOR_OTHER_TENSOR_DATA", "ALLOCATE_OUTPUT", "INIT_NCCL",
-              "QUEUE", "MEMCPY_IN_FUSION_BUFFER", "MEMCPY_OUT_FUSION_BUFFER", "MPI_ADASUM_ALLREDUCE"} | {
-    f"{by}_{what}" for by in ("NCCL", "MPI")
+              "QUEUE", "MEMCPY_IN_FUSION_BUFFER", "MEMCPY_OUT_FUSION_BUFFER", f"{BETWEEN}_ADASUM_ALLREDUCE"} | {
+    f"{by}_{what}" for by in ("NCCL", BETWEEN)
     for what in ("ALLREDUCE", "REDUCESCATTER", "ALLGATHER", "REDUCE", "BCAST", "ALLTOALL")}
 IN, OUT = "MEMCPY_IN_FUSION_BUFFER", "MEMCPY_OUT_FUSION_BUFFER"
 
@@ -135,13 +139,14 @@ def expected_of_all(ranks, hosts):
         reduce, gather, exchange = ["NCCL_ALLREDUCE"], ["NCCL_ALLGATHER"], ["NCCL_ALLTOALL"]
         scatter, root = ["NCCL_REDUCESCATTER"], ["NCCL_BCAST"]
     else:
-        reduce = ["NCCL_REDUCESCATTER", "MPI_ALLREDUCE", "NCCL_ALLGATHER"]
-        gather, exchange, scatter, root = ["MPI_ALLGATHER"], ["MPI_ALLTOALL"], ["MPI_REDUCESCATTER"], ["MPI_BCAST"]
+        reduce = ["NCCL_REDUCESCATTER", f"{BETWEEN}_ALLREDUCE", "NCCL_ALLGATHER"]
+        gather, exchange, scatter, root = (
+            [f"{BETWEEN}_{what}"] for what in ("ALLGATHER", "ALLTOALL", "REDUCESCATTER", "BCAST"))
     one = ("ALLREDUCE", ["QUEUE", *reduce], "[2, 3, 4]")
     return {
         "one": [one, one],
         "compressed": [("ALLREDUCE", ["QUEUE", IN, *reduce, OUT], "[24]")],
-        "adaptive": [("ADASUM", ["QUEUE", "MPI_ADASUM_ALLREDUCE"], "[24]")],
+        "adaptive": [("ADASUM", ["QUEUE", f"{BETWEEN}_ADASUM_ALLREDUCE"], "[24]")],
         "group": [("ALLREDUCE", ["QUEUE", IN, *reduce, OUT], "[8]+[4]")],
         "gather": [("ALLGATHER", ["QUEUE", "ALLOCATE_OUTPUT", *gather], "[*, 3]")],
         "exchange": [("ALLTOALL", ["QUEUE", "ALLOCATE_OUTPUT", *exchange], "[*, 2]")],

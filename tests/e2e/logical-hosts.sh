@@ -2,8 +2,9 @@
 # logical-hosts.sh - runs ranks on logical hosts of this machine, Open MPI over loopback TCP.
 #
 #   . logical-hosts.sh
-#   on_hosts MPI RANKS HOSTS TRAIN PROGRAM ...   MPI openmpi or mpich, HOSTS as samples/train/on-hosts
-#                                                takes it, TRAIN the build's samples/train
+#   on_hosts MPI RANKS HOSTS TRAIN PROGRAM ...   MPI openmpi or mpich, or tcp: without one, by rt-run;
+#                                                HOSTS as samples/train/on-hosts takes it, TRAIN the
+#                                                build's samples/train
 #   on_hosts_traced LIBRARY MPI ...              the same, with the tracer preloaded in the ranks alone
 #
 # Needs nothing but the MPI's launcher. Where that is missing on_hosts_or_skip MPI ends with 77.
@@ -41,5 +42,6 @@ on_hosts_traced() {
         ;;
     # over shared memory: MPICH 4.0 with UCX over TCP sometimes waits for ever in MPI_Finalize
     mpich) mpiexec.mpich -n "$on_hosts_ranks" "$@" ;;
+    tcp) RT_FABRIC=tcp "$on_hosts_train/../runtime/run/rt-run" -n "$on_hosts_ranks" -- "$@" ;;
     esac
 }

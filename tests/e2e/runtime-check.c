@@ -11,7 +11,9 @@
  */
 #include <errno.h>
 #include <math.h>
+#ifndef WITHOUT_MPI
 #include <mpi.h>
+#endif
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -426,6 +428,27 @@ static void check_topology(void)
     CHECK(rt_local_rank() < rt_local_size() && rt_cross_rank() < rt_cross_size(), "ranks");
 }
 
+/* What RUNTIME_CHECK_MPI says. */
+static bool begin_mpi(int *argc, char ***argv)
+{
+    const char *mpi = getenv("RUNTIME_CHECK_MPI");
+#ifndef WITHOUT_MPI
+    int provided;
+    if (mpi)
+        MPI_Init_thread(argc, argv,
+                        strcmp(mpi, "multiple") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
+                        &provided);
+#endif
+    return mpi;
+}
+
+static void end_mpi(void)
+{
+#ifndef WITHOUT_MPI
+    MPI_Finalize(); /* the program's own: the runtime has left it alone */
+#endif
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -446,12 +469,7 @@ int main(int argc, char **argv)
         {"names", check_names, 1},
         {"leaving", check_leaving, 2}, /* ends the run: the last */
     };
-    int provided;
-    const char *mpi = getenv("RUNTIME_CHECK_MPI");
-    if (mpi && strcmp(mpi, "multiple") == 0)
-        MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
-    else if (mpi)
-        MPI_Init_thread(&argc, &argv, MPI_THREAD_SINGLE, &provided);
+    const bool has_mpi = begin_mpi(&argc, &argv);
     if (rt_init() < 0) {
         fprintf(stderr, "rt_init: %s\n", rt_error());
         return 2;
@@ -466,7 +484,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "rank %d: rt_shutdown: %s\n", rank, rt_error());
         return 1;
     }
-    if (mpi)
-        MPI_Finalize(); /* the program's own: the runtime has left it alone */
+    if (has_mpi)
+        end_mpi();
     return 0;
 }

@@ -8,6 +8,7 @@ mpi=$1 train=$2 program=$3 tool=$4
 here=$(dirname "$0")
 . "$here/logical-hosts.sh"
 on_hosts_or_skip "$mpi"
+[ "$mpi" != tcp ] || export PHASES_BETWEEN=TCP
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

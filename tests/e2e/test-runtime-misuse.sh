@@ -42,7 +42,7 @@ unset RT_ALLREDUCE
 # a setting that only some ranks have: rank 0's counts
 cat >"$work/one-has-it" <<'END'
 #!/bin/sh
-[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" -ne "$1" ] || export RT_ALLREDUCE=ring
+[ "${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$RT_RANK}}" -ne "$1" ] || export RT_ALLREDUCE=ring
 shift
 exec "$@"
 END
@@ -53,6 +53,7 @@ for rank in 0 1; do
 done
 
 # started by another MPI's launcher
+[ "$mpi" != tcp ] || exit 0
 export OMPI_COMM_WORLD_SIZE=2 PMI_SIZE=2
 "$check" ranks >"$work/out" 2>&1
 unset OMPI_COMM_WORLD_SIZE PMI_SIZE

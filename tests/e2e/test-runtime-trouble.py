@@ -26,7 +26,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 RANKS, HOSTS = 4, "3,1"
 # A launcher ends all when the first rank has failed: so all are ready to end before one does.
 WRAPPER = """
-rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK} status=0
+rank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$RT_RANK}} status=0
 "$@" || status=$?
 echo "$status" >"$TROUBLE_DIR/$rank.new" && mv "$TROUBLE_DIR/$rank.new" "$TROUBLE_DIR/status-$rank"
 until [ "$(ls "$TROUBLE_DIR" | grep -c ^status-)" -eq "$TROUBLE_RANKS" ]; do sleep 0.02; done
@@ -160,7 +160,7 @@ def come_late(odd):
 
 
 def main():
-    launcher = {"openmpi": "mpirun.openmpi", "mpich": "mpiexec.mpich"}[ARGS.mpi]
+    launcher = {"openmpi": "mpirun.openmpi", "mpich": "mpiexec.mpich", "tcp": "sh"}[ARGS.mpi]
     if not shutil.which(launcher):
         print(f"skipped: no {launcher}")
         return 77
