@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include "rt-choice.h"
+#include "rt-file.h"
 
 #define FIRST_LINE "ringscope-allreduce-table 1"
 #define PATH_MAX_  4096
@@ -154,13 +156,13 @@ static int read_file(const char *path, section_fn *fn, void *data, char *message
                      size_t message_bytes)
 {
     struct reader r = {path, 0, message, message_bytes};
-    FILE *file = fopen(path, "re");
+    int error;
+    FILE *file = rt_file_read(path, &error);
     if (!file) {
-        int error = -errno;
-        snprintf(message, message_bytes, "can't open the table %s: %s", path, strerror(-error));
+        snprintf(message, message_bytes, "can't open the table %s: %s", path, rt_file_why(error));
         return error;
     }
-    int error = read_sections(&r, file, fn, data);
+    error = read_sections(&r, file, fn, data);
     fclose(file);
     return error;
 }
@@ -270,17 +272,21 @@ int rt_choice_write(const char *path, const char *topology, const struct rt_cost
                     const struct rt_choice *c, char *message, size_t message_bytes)
 {
     char temporary[PATH_MAX_];
+    struct rt_file_limit limit;
     struct section s = {.costs = *costs, .choice = *c};
     snprintf(s.topology, sizeof s.topology, "%s", topology);
     snprintf(temporary, sizeof temporary, "%s.%ld", path, (long)getpid());
     make_folders(path);
-    struct rewrite w = {fopen(temporary, "we"), &s, false};
+    int error = rt_file_replaceable(path);
+    int fd = error ? error : rt_file_open(temporary, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    struct rewrite w = {fd < 0 ? NULL : fdopen(fd, "w"), &s, false};
     if (!w.out) {
-        int error = -errno;
-        snprintf(message, message_bytes, "can't write %s: %s", temporary, strerror(-error));
-        return error;
+        snprintf(message, message_bytes, "can't write the table %s: %s", path, rt_file_why(fd));
+        return fd;
     }
-    int error = replace(path, temporary, &w, message, message_bytes);
+    rt_file_limit_begin(&limit);
+    error = replace(path, temporary, &w, message, message_bytes);
+    rt_file_limit_end(&limit);
     if (error)
         unlink(temporary);
     return error;

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "rt-file.h"
 #include "rt-transport-shm.h"
 
 /* Before the region. */
@@ -33,6 +34,16 @@ struct group {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct group *groups; /* of this process; under the lock */
 
+/* Pages that there is no room for would end the process, by SIGBUS, when it comes to them. */
+static int reserve(int fd, uint64_t bytes)
+{
+    struct rt_file_limit limit;
+    rt_file_limit_begin(&limit);
+    int error = -posix_fallocate(fd, 0, (off_t)bytes);
+    rt_file_limit_end(&limit);
+    return error;
+}
+
 static int map(struct group *g)
 {
     int fd = open(g->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -42,7 +53,7 @@ static int map(struct group *g)
     struct stat st;
     int error = fstat(fd, &st) ? -errno : st.st_size > (off_t)g->bytes ? -EPROTO : 0;
     if (!error)
-        error = ftruncate(fd, (off_t)g->bytes) ? -errno : 0;
+        error = reserve(fd, g->bytes);
     if (!error) {
         g->mapped = mmap(NULL, g->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         error = g->mapped == MAP_FAILED ? -errno : 0;

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "rt-file.h"
 #include "rt-nvtx.h"
 
 #define GATHER_NS 50000000 /* events wait that long for company */
@@ -212,6 +213,8 @@ static void *write_all(void *data)
     struct rt_timeline_file *f = data;
     struct rt_timeline_event *spare = NULL;
     size_t spare_room = 0;
+    struct rt_file_limit limit;
+    rt_file_limit_begin(&limit); /* to the thread's end */
     rt_nvtx_name_thread("rt timeline");
     pthread_mutex_lock(&f->lock);
     for (;;) {
@@ -275,11 +278,9 @@ static void free_file(struct rt_timeline_file *f)
 }
 
 /* The head, which has no event before it. */
-static int start(struct rt_timeline_file *f, uint64_t epoch_us)
+static int write_head(struct rt_timeline_file *f, uint64_t epoch_us)
 {
-    f->fd = open(f->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (f->fd < 0)
-        return -errno;
+    struct rt_file_limit limit;
     f->text = malloc(LONGEST);
     if (!f->text)
         return -ENOMEM;
@@ -291,8 +292,23 @@ static int start(struct rt_timeline_file *f, uint64_t epoch_us)
                         "{\"name\": \"process_sort_index\", \"ph\": \"M\", \"pid\": 0, \"args\": "
                         "{\"sort_index\": 0}}]",
                         (unsigned long long)epoch_us);
+    rt_file_limit_begin(&limit);
     int error = write_text(f);
-    return error ? error : -pthread_create(&f->thread, NULL, write_all, f);
+    rt_file_limit_end(&limit);
+    return error;
+}
+
+static int start(struct rt_timeline_file *f, uint64_t epoch_us)
+{
+    f->fd = rt_file_open(f->path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    if (f->fd < 0)
+        return f->fd;
+    int error = write_head(f, epoch_us);
+    if (!error)
+        error = -pthread_create(&f->thread, NULL, write_all, f);
+    if (error)
+        unlink(f->path);
+    return error;
 }
 
 struct rt_timeline_file *rt_timeline_file_new(const char *path, uint64_t epoch_us, int *ret_error)

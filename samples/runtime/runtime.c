@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rt-file.h"
 #include "rt-inside.h"
 #include "rt-runtime.h"
 
@@ -48,7 +49,8 @@ static void open_timeline(const struct rt_config *config)
         return;
     int error = rt_timeline_open(config->timeline, config->mark_cycles);
     if (error)
-        fprintf(stderr, "timeline %s: %s; it is not written\n", config->timeline, strerror(-error));
+        fprintf(stderr, "timeline %s: %s; it is not written\n", config->timeline,
+                rt_file_why(error));
 }
 
 int rt_init(void)
@@ -102,7 +104,7 @@ int rt_timeline_start(const char *path, int mark_cycles)
         return rt_fail(-EINVAL, "rt_timeline_start: no path");
     int error = rt_self.topology.rank == 0 ? rt_timeline_open(path, mark_cycles) : 0;
     return error ? rt_fail(error, "timeline %s: %s", path,
-                           error == -EBUSY ? "one is being written" : strerror(-error))
+                           error == -EBUSY ? "one is being written" : rt_file_why(error))
                  : 0;
 }
 

@@ -2,6 +2,7 @@
 #include "idx.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,14 +10,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "rt-file.h"
+
 #ifdef TRAIN_HAVE_ZLIB
 #include <zlib.h>
 #else
 /* As much of it as is needed, for files that aren't compressed. */
 typedef FILE *gzFile;
-static gzFile gzopen(const char *path, const char *mode)
+static gzFile gzdopen(int fd, const char *mode)
 {
-    return fopen(path, mode);
+    return fdopen(fd, mode);
 }
 static int gzread(gzFile file, void *data, unsigned bytes)
 {
@@ -70,8 +73,14 @@ static int open_file(struct file *f, const char *folder, const char *what, int d
             return tell(f, -ENOTSUP, "compressed, and this was built without zlib; unpack it");
 #endif
         f->done = 0;
-        f->gz = gzopen(f->path, "rb");
-        return f->gz ? 0 : tell(f, -errno, "can't be opened: %s", strerror(errno));
+        int fd = rt_file_open(f->path, O_RDONLY, 0);
+        if (fd < 0)
+            return tell(f, fd, "can't be opened: %s", rt_file_why(fd));
+        f->gz = gzdopen(fd, "rb");
+        if (f->gz)
+            return 0;
+        close(fd);
+        return tell(f, -ENOMEM, "no memory");
     }
     snprintf(f->path, sizeof f->path, "%s", folder);
     return tell(f, -ENOENT, "has no train-%s-idx%d-ubyte, compressed (.gz) or not", what,

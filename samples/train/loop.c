@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "rt-fault.h"
+#include "rt-file.h"
 #include "rt-nvtx.h"
 #include "rt-train.h"
 
@@ -97,6 +98,14 @@ static void share_from_first(struct training *t, const char *name, int32_t *valu
 {
     int handle = rt_broadcast_async(name, value, 1, RT_INT32, 0, NULL);
     check(t, name, handle < 0 ? handle : rt_wait(handle));
+}
+
+/* At the end of a long run is too late to hear of it. */
+static void check_checkpoint(const struct training *t)
+{
+    int result = t->o.checkpoint && rt_rank() == 0 ? rt_file_replaceable(t->o.checkpoint) : 0;
+    if (result < 0)
+        die(t, "--checkpoint %s: %s", t->o.checkpoint, rt_file_why(result));
 }
 
 /* Rank 0 reads; every rank ends where it can't. */
@@ -335,6 +344,7 @@ int train_main(int argc, char **argv, const struct train_program *program)
         return 2;
     }
     check(&t, "start", rt_init());
+    check_checkpoint(&t);
     make_model(&t);
     if (t.o.resume)
         resume(&t);

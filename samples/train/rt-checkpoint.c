@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "rt-file.h"
 #include "rt-train.h"
 
 static const char magic[16] = "ringscope-ckpt1";
@@ -164,18 +165,24 @@ int rt_checkpoint_write(const char *path, const char *model, const struct rt_par
                         unsigned n, char *message, size_t message_bytes)
 {
     struct teller t = {message, message_bytes};
+    struct rt_file_limit limit;
     char draft[PATH_MAX];
     if (strlen(model) > RT_CHECKPOINT_MODEL_MAX)
         return tell(t, -EINVAL, "the model's text is longer than %d bytes",
                     RT_CHECKPOINT_MODEL_MAX);
     if (snprintf(draft, sizeof draft, "%s.new", path) >= (int)sizeof draft)
         return tell(t, -ENAMETOOLONG, "checkpoint: a path of %zu bytes is too long", strlen(path));
-    struct stream s = {.fd = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
+    int result = rt_file_replaceable(path);
+    if (result < 0)
+        return tell(t, result, "%s: can't be a checkpoint: %s", path, rt_file_why(result));
+    struct stream s = {.fd = rt_file_open(draft, O_WRONLY | O_CREAT | O_TRUNC, 0666)};
     if (s.fd < 0)
-        return tell(t, -errno, "%s: can't be created: %m", draft);
-    int result = put_all(&s, model, state, n);
+        return tell(t, s.fd, "%s: can't be created: %s", draft, rt_file_why(s.fd));
+    rt_file_limit_begin(&limit);
+    result = put_all(&s, model, state, n);
     if (close(s.fd) < 0 && result == 0)
         result = -errno;
+    rt_file_limit_end(&limit);
     if (result == 0 && rename(draft, path) < 0)
         result = -errno;
     if (result < 0) {
@@ -277,9 +284,9 @@ int rt_checkpoint_read(const char *path, const char *model, const struct rt_para
     if (strlen(model) > RT_CHECKPOINT_MODEL_MAX)
         return tell(t, -EINVAL, "the model's text is longer than %d bytes",
                     RT_CHECKPOINT_MODEL_MAX);
-    struct stream s = {.fd = open(path, O_RDONLY | O_CLOEXEC)};
+    struct stream s = {.fd = rt_file_open(path, O_RDONLY, 0)};
     if (s.fd < 0)
-        return tell(t, -errno, "%s: can't be opened: %m", path);
+        return tell(t, s.fd, "%s: can't be opened: %s", path, rt_file_why(s.fd));
     char *copy = malloc(file_bytes(state, n)), *at = copy;
     int result = copy ? get_all(t, path, &s, model, state, n, copy)
                       : tell(t, -ENOMEM, "%s: no memory for %llu bytes", path,

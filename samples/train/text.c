@@ -7,15 +7,18 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "rt-file.h"
 #include "tensor.h"
 
 int text_read(struct text *ret, const char *path, char *message, size_t message_bytes)
 {
     struct stat st;
-    FILE *f = fopen(path, "rb");
-    if (!f || fstat(fileno(f), &st) < 0) {
-        int result = -errno;
-        snprintf(message, message_bytes, "%s: can't be opened: %m", path);
+    int result;
+    FILE *f = rt_file_read(path, &result);
+    if (f && fstat(fileno(f), &st) < 0)
+        result = -errno;
+    if (result < 0) {
+        snprintf(message, message_bytes, "%s: can't be opened: %s", path, rt_file_why(result));
         if (f)
             fclose(f);
         return result;
@@ -25,9 +28,9 @@ int text_read(struct text *ret, const char *path, char *message, size_t message_
     fclose(f);
     if (ret->data && got == ret->bytes)
         return 0;
-    int result = ret->data ? -EIO : -ENOMEM;
+    result = ret->data ? -EIO : -ENOMEM;
     snprintf(message, message_bytes, "%s: %s", path,
-             ret->data ? "can't be read as a whole; a text must be a file" : "no memory");
+             ret->data ? "can't be read as a whole" : "no memory");
     text_clear(ret);
     return result;
 }

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "internal.h"
+#include "rt-file.h"
 #include "rt-process.h"
 
 #define FILE_NAME "hostnccl"
@@ -110,6 +111,15 @@ void hostnccl_region_forget(const ncclUniqueId *id)
     free(found);
 }
 
+static int grow(int fd, size_t bytes)
+{
+    struct rt_file_limit limit;
+    rt_file_limit_begin(&limit);
+    int result = ftruncate(fd, (off_t)bytes);
+    rt_file_limit_end(&limit);
+    return result;
+}
+
 ncclResult_t hostnccl_region_make(ncclUniqueId *ret_id)
 {
     struct id id = {.magic = ID_MAGIC, .pid = getpid()};
@@ -120,7 +130,7 @@ ncclResult_t hostnccl_region_make(ncclUniqueId *ret_id)
     if (id.fd < 0)
         return hostnccl_fail(ncclSystemError, "memfd_create: %s", strerror(errno));
     struct hostnccl_region_head head = {.token = {id.token[0], id.token[1]}};
-    if (fchmod(id.fd, 0600) != 0 || ftruncate(id.fd, PAGE) != 0 ||
+    if (fchmod(id.fd, 0600) != 0 || grow(id.fd, PAGE) != 0 ||
         pwrite(id.fd, &head, sizeof head, 0) != sizeof head || !keep(id.token, id.fd)) {
         int error = errno;
         close(id.fd);
@@ -162,7 +172,7 @@ static ncclResult_t map_file(int fd, int ranks, struct hostnccl_region *region)
     size_t each = whole_pages(rt_shm_bytes(ranks));
     region->bytes = PAGE + members + notes + 3 * each;
     region->ranks = ranks;
-    if (ftruncate(fd, (off_t)region->bytes) != 0)
+    if (grow(fd, region->bytes) != 0)
         return hostnccl_fail(ncclSystemError, "shared memory: %s", strerror(errno));
     char *base = mmap(NULL, region->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (base == MAP_FAILED)

@@ -17,6 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "rt-file.h"
+
 #define FILE_NAME    "rt-heap"
 #define WINDOW_BYTES ((uint64_t)64 << 30)
 #define PAGE         ((uint64_t)4096) /* the first one has the token */
@@ -96,13 +98,22 @@ static char *map_window(int fd)
     return base;
 }
 
+static bool grow_file(int fd, uint64_t bytes)
+{
+    struct rt_file_limit limit;
+    rt_file_limit_begin(&limit);
+    bool grown = ftruncate(fd, (off_t)bytes) == 0;
+    rt_file_limit_end(&limit);
+    return grown;
+}
+
 static bool fill_file(int fd, struct rt_heap_name *name)
 {
     name->pid = getpid();
     name->fd = fd;
     return fchmod(fd, 0600) == 0 &&
            getrandom(name->token, sizeof name->token, 0) == sizeof name->token &&
-           ftruncate(fd, (off_t)PAGE) == 0 &&
+           grow_file(fd, PAGE) &&
            pwrite(fd, name->token, sizeof name->token, 0) == sizeof name->token;
 }
 
@@ -144,8 +155,7 @@ static char *take(uint64_t bytes)
         at = &(*at)->next;
     }
     const uint64_t end = first + bytes;
-    if (!e || end > WINDOW_BYTES ||
-        (end > heap.file_bytes && ftruncate(heap.name.fd, (off_t)end) != 0)) {
+    if (!e || end > WINDOW_BYTES || (end > heap.file_bytes && !grow_file(heap.name.fd, end))) {
         free(e);
         return NULL;
     }

@@ -8,7 +8,6 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,7 +155,6 @@ static void full_disk_keeps_the_old_one(void **state)
     struct rlimit old, small;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
     small = old;
-    signal(SIGXFSZ, SIG_IGN);
     for (rlim_t limit = 0; limit < 16000; limit += 5000) {
         small.rlim_cur = limit;
         fill(2);
@@ -169,7 +167,6 @@ static void full_disk_keeps_the_old_one(void **state)
         assert_int_equal(load(), 0);
         check_is(1);
     }
-    signal(SIGXFSZ, SIG_DFL);
 }
 
 static void missing_folder_is_said(void **state)
