@@ -9,6 +9,7 @@
 #include "library.h"
 
 static void *library; /* atomic: dlopen's handle of NCCL, once found */
+static bool wrapped;  /* atomic */
 
 struct search {
     const char *own; /* our own file: what is found there is a wrapper */
@@ -118,6 +119,7 @@ void *rs_nccl_find(const char *name)
 
 void *rs_nccl_resolve(void **slot, const char *name, uint16_t op)
 {
+    __atomic_store_n(&wrapped, true, __ATOMIC_RELAXED);
     void *function = rs_nccl_find(name);
     if (!function)
         return NULL;
@@ -125,4 +127,9 @@ void *rs_nccl_resolve(void **slot, const char *name, uint16_t op)
         rs_core->define_op(op);
     __atomic_store_n(slot, function, __ATOMIC_RELEASE);
     return function;
+}
+
+bool rs_nccl_is_wrapped(void)
+{
+    return __atomic_load_n(&wrapped, __ATOMIC_RELAXED);
 }

@@ -13,6 +13,8 @@
 void *rs_nccl_find(const char *name) RS_HIDDEN;
 /* As rs_nccl_find; keeps what it found in `slot` and defines the operation. */
 void *rs_nccl_resolve(void **slot, const char *name, uint16_t op) RS_HIDDEN;
+/* Do the program's calls go through our wrappers? Known once one was called. */
+bool rs_nccl_is_wrapped(void) RS_HIDDEN;
 
 static inline void *rs_nccl_function(void **slot, const char *name, uint16_t op)
 {

@@ -10,9 +10,10 @@
  * names none (before v5) of the call with its function, buffers and size among those of the
  * thread's group. NCCL's own sequence number counts by function and is not used.
  * Where the wrappers see nothing (plug-in without preload), the events' own facts do, and
- * collectives are numbered in the order in which NCCL tells of them.
- * stopEvent of a task means that it was enqueued, so it does nothing here.
- * Copy-engine collectives (v6) are not asked for: they have no device interval.
+ * collectives are numbered in the order in which NCCL tells of them. Where they do, an event
+ * without a call is that of a graph that is launched again, and has no number. stopEvent of a task
+ * means that it was enqueued, so it does nothing here. Copy-engine collectives (v6) are not asked
+ * for: they have no device interval.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@
 
 #include "device-clock.h"
 #include "execution.h"
+#include "library.h"
 #include "ops-numbers.h"
 #include "profiler-abi.h"
 #include "record.h"
@@ -41,6 +43,7 @@ struct event {
     const char *func, *datatype;
     uint8_t func_number, datatype_number;
     const void *send, *recv; /* of a message the one buffer, twice */
+    bool captured;           /* into a graph */
     uint64_t count;
     unsigned channels;
 };
@@ -192,7 +195,10 @@ static uint64_t execution_of_event(struct context *x, const struct event *e)
     rs_nccl_typed(&typed, datatype_of(e));
     struct rs_execution_facts facts = {
         .on = on, .op = op, .peer = e->peer, .count = e->count, .dtype = typed.dtype};
-    if (!is_message(op))
+    facts.flags = e->captured ? RS_EVENT_CAPTURED : 0;
+    if (rs_nccl_is_wrapped())
+        facts.flags |= RS_EVENT_NO_SEQ;
+    else if (!is_message(op))
         facts.seq = on->next_seq++;
     define_op_once(op);
     return rs_execution_new(&facts, false);
@@ -203,7 +209,10 @@ static uint64_t execution_of_event(struct context *x, const struct event *e)
 static uint64_t start_call(struct context *x, const struct event *e)
 {
     struct rs_nccl_call *c = rs_nccl_current;
-    return c && c->on && c->is_operation ? execution_of_call(x, c) : execution_of_event(x, e);
+    if (!c || !c->on || !c->is_operation)
+        return execution_of_event(x, e);
+    c->flags |= e->captured ? RS_EVENT_CAPTURED : 0;
+    return execution_of_call(x, c);
 }
 
 static uint64_t start_task(struct context *x, const struct event *e)
@@ -428,9 +437,11 @@ static int start_v5(void *context, void **handle, void *descriptor) /* and v6 */
     switch (e.type) {
     case RS_PROFILE_COLL_API:
         e.count = d->coll_api.count, e.peer = d->coll_api.root, READ_NAMES(e, d->coll_api);
+        e.captured = d->coll_api.captured;
         break;
     case RS_PROFILE_P2P_API:
         e.count = d->p2p_api.count, READ_NAMES(e, d->p2p_api);
+        e.captured = d->p2p_api.captured;
         break;
     case RS_PROFILE_COLL:
         e.channels = d->coll.channels, READ_COLL(e, d->coll), READ_NAMES(e, d->coll);

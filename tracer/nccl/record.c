@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "execution.h"
+#include "graphs.h"
 #include "ops-numbers.h"
 #include "record.h"
 #include "thread-memory.h"
@@ -192,6 +193,7 @@ void rs_nccl_leave_operation(struct rs_thread *t, struct rs_nccl_call *c, ncclRe
 {
     uint64_t end = leave(t, c, result);
     c->flags |= in_place(c) ? RS_EVENT_IN_PLACE : 0;
+    c->flags |= rs_graph_is_captured(c->stream) ? RS_EVENT_CAPTURED : 0;
     if (c->flags & RS_EVENT_FAILED) {
         take_number_back(c);
     } else if (group.depth > 0) {

@@ -403,6 +403,11 @@ CUDART_EXPORT cudaError_t cudaStreamGetCaptureInfo(
         return cudart_result(captureStatus_out ? cudaErrorInvalidResourceHandle
                                                : cudaErrorInvalidValue);
     cudaError_t error = cudaSuccess;
+    *captureStatus_out = cudaStreamCaptureStatusNone;
+    if (none()) {
+        cudart_stream_drop(s);
+        return cudaSuccess;
+    }
     pthread_mutex_lock(&lock);
     const struct capture *c = s->capture;
     if (!c && cudart_stream_is_legacy(s))

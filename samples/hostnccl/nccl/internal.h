@@ -179,6 +179,7 @@ struct hostnccl_op {
     int root; /* or peer */
     ncclComm_t comm;
     cudaStream_t stream;
+    unsigned long long graph;               /* that the stream is captured into; 0 none */
     void *api_event, *event, *kernel_event; /* the profiler's */
 };
 

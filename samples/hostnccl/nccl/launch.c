@@ -173,23 +173,15 @@ static cudaError_t put_on_stream(struct hostnccl_plan *plan, cudaStream_t stream
     return error;
 }
 
-/* The graph that all streams are captured into, 0 where none is. */
-static ncclResult_t find_graph(const cudaStream_t *streams, unsigned n, unsigned long long *ret)
+/* All are captured into one graph, or none is. */
+static ncclResult_t check_graph(const struct hostnccl_op *ops)
 {
-    *ret = 0;
-    for (unsigned i = 0; i < n; i++) {
-        enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-        unsigned long long id = 0;
-        cudaStreamGetCaptureInfo(streams[i], &status, &id, NULL, NULL, NULL, NULL);
-        if (status == cudaStreamCaptureStatusNone)
-            id = 0;
-        if (i > 0 && id != *ret)
+    for (const struct hostnccl_op *op = ops; op; op = op->next)
+        if (op->graph != ops->graph)
             return hostnccl_fail(ncclInvalidUsage,
                                  "the streams of a group must all be captured into the same graph, "
                                  "or none of them");
-        *ret = id;
-    }
-    if (*ret != 0 && !hostcuda_launch)
+    if (ops->graph != 0 && !hostcuda_launch)
         return hostnccl_fail(ncclInvalidUsage,
                              "the stand-in NCCL goes into graphs of the stand-in CUDA only");
     return ncclSuccess;
@@ -200,18 +192,18 @@ static ncclResult_t launch_with(struct hostnccl_plan *plan, cudaStream_t *stream
 {
     struct hostnccl_profiler_launch profile;
     unsigned n_events = 0, n = distinct_streams(plan->ops, streams);
-    unsigned long long graph;
-    ncclResult_t result = find_graph(streams, n, &graph);
+    bool captured = plan->ops->graph != 0;
+    ncclResult_t result = check_graph(plan->ops);
     if (result != ncclSuccess) {
         release_plan(plan);
         return result;
     }
     cudaError_t error = join_others(streams, n, true);
-    hostnccl_profiler_launch_begin(plan, graph == 0, &profile);
+    hostnccl_profiler_launch_begin(plan, !captured, &profile);
     hostnccl_profiler_kernel_launch(plan, streams[0], &profile);
-    for (struct hostnccl_op *op = plan->ops; op && graph == 0; op = op->next)
+    for (struct hostnccl_op *op = plan->ops; op && !captured; op = op->next)
         events[n_events++] = op->event;
-    if (graph != 0) {
+    if (captured) {
         plan->is_template = true;
         hostnccl_comm_enter_graph(plan->comm);
     }

@@ -33,6 +33,14 @@ static bool buffers_are_there(const struct hostnccl_op *op)
     return op->count == 0 || ((op->in || !reads) && (op->out || !writes));
 }
 
+static unsigned long long graph_of(cudaStream_t stream)
+{
+    enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    unsigned long long id = 0;
+    cudaStreamGetCaptureInfo(stream, &status, &id, NULL, NULL, NULL, NULL);
+    return status == cudaStreamCaptureStatusNone ? 0 : id;
+}
+
 static ncclResult_t check(struct hostnccl_op *op)
 {
     ncclResult_t result = hostnccl_comm_check(op->comm);
@@ -50,6 +58,7 @@ static ncclResult_t check(struct hostnccl_op *op)
                              (unsigned long long)op->count);
     if (!buffers_are_there(op))
         return hostnccl_fail(ncclInvalidArgument, "%s: a buffer is NULL", names[op->func]);
+    op->graph = graph_of(op->stream);
     return ncclSuccess;
 }
 

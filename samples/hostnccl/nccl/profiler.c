@@ -312,20 +312,13 @@ enum {
                       PROFILE_KERNEL_LAUNCH | BELOW_GROUP,
 };
 
-static bool is_captured(cudaStream_t stream)
-{
-    enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    cudaStreamGetCaptureInfo(stream, &status, NULL, NULL, NULL, NULL, NULL);
-    return status != cudaStreamCaptureStatusNone;
-}
-
 static void start_api_group(const struct hostnccl_op *op)
 {
     if (api_group.depth > 0 || !wants(BELOW_GROUP_API))
         return;
     struct profiler_event_v5 e = {.type = PROFILE_GROUP_API};
     e.group_api.depth = hostnccl_group_depth();
-    e.group_api.captured = is_captured(op->stream);
+    e.group_api.captured = op->graph != 0;
     api_group.event = start(op->comm, op, &e);
     api_group.depth = hostnccl_group_depth();
     record(api_group.event, STATE_GROUP_START_API_STOP, 0, 5);
@@ -347,14 +340,14 @@ void hostnccl_profiler_call_begin(struct hostnccl_op *op)
         e.p2p_api.count = op->count;
         e.p2p_api.datatype = hostnccl_datatype_name(op->datatype);
         e.p2p_api.stream = op->stream;
-        e.p2p_api.captured = is_captured(op->stream);
+        e.p2p_api.captured = op->graph != 0;
     } else {
         e.coll_api.func = func_names[op->func];
         e.coll_api.count = op->count;
         e.coll_api.datatype = hostnccl_datatype_name(op->datatype);
         e.coll_api.root = op->root;
         e.coll_api.stream = op->stream;
-        e.coll_api.captured = is_captured(op->stream);
+        e.coll_api.captured = op->graph != 0;
     }
     op->api_event = start(op->comm, op, &e);
 }
