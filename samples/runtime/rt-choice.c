@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rt-two-hosts.h"
+
 #define SHORT_BYTES                                                                                \
     ((uint64_t)16 << 10) /* up to here a whole buffer a step costs less than more steps */
 #define LONGEST_LOG2 36
@@ -63,16 +65,22 @@ bool rt_plan_at(const struct rt_layout *layout, unsigned i, struct rt_plan *ret)
         named++;
     named--; /* not "auto" */
     const bool several = layout->size > layout->host_count, hosts = layout->host_count > 1;
-    if (i < named)
+    /* on one host by NCCL, on two piece by piece: neither is one of the named */
+    const bool automatic = layout->host_count == 2 || (several && !hosts);
+    if (i < named) {
         *ret = (struct rt_plan){RT_PLAN_FLAT, i + 1};
-    else if (several && !hosts && i == named)
+        return true;
+    }
+    i -= named;
+    if (automatic && i == 0) {
         *ret = (struct rt_plan){RT_PLAN_HIERARCHICAL, 0};
-    else if (several && hosts && i < 2 * named)
-        *ret = (struct rt_plan){RT_PLAN_HIERARCHICAL, i - named + 1};
-    else if (several && hosts && i == 2 * named)
-        *ret = (struct rt_plan){RT_PLAN_TWO_LEVEL_RING, 0};
-    else
+        return true;
+    }
+    i -= automatic;
+    if (!several || !hosts || i > named)
         return false;
+    *ret = i < named ? (struct rt_plan){RT_PLAN_HIERARCHICAL, i + 1}
+                     : (struct rt_plan){RT_PLAN_TWO_LEVEL_RING, 0};
     return true;
 }
 
@@ -93,7 +101,7 @@ struct rt_choice rt_choice_of(struct rt_plan plan)
 
 struct rt_choice rt_choice_default(const struct rt_layout *layout)
 {
-    const bool several = layout->size > layout->host_count;
+    const bool several = layout->size > layout->host_count || layout->host_count == 2;
     return rt_choice_of((struct rt_plan){several ? RT_PLAN_HIERARCHICAL : RT_PLAN_FLAT, 0});
 }
 
@@ -123,6 +131,9 @@ double rt_plan_cost(struct rt_plan plan, const struct rt_layout *layout, const s
 {
     const int most = rt_layout_most(layout), hosts = layout->host_count;
     rt_cost_fn *fn = rt_algorithm_at(plan.algorithm)->cost;
+    if (plan.kind == RT_PLAN_HIERARCHICAL && !fn && hosts == 2 &&
+        most == rt_layout_fewest(layout) && bytes > 2 * (uint64_t)most * RT_TWO_HOSTS_SHORT_BYTES)
+        return rt_cost_two_hosts(&c->inside, &c->across, most, (double)bytes);
     if (plan.kind != RT_PLAN_FLAT)
         return rt_cost_hierarchical(&c->inside, &c->across, fn ? fn : rt_cost_ring, hosts, most,
                                     (double)bytes);

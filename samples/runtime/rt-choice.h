@@ -5,7 +5,8 @@
  *
  * A plan, as text: "ring" and the other names of rt-coll.h, over all ranks; "hierarchical:NAME",
  * reduce-scatter and allgather inside hosts, that algorithm between them ("hierarchical":
- * "hierarchical:auto"); "two-level-ring".
+ * "hierarchical:auto", which goes piece by piece between two hosts that are alike);
+ * "two-level-ring".
  *
  * The file is text, "#" begins a comment:
  *
@@ -60,7 +61,7 @@ struct rt_choice {
 struct rt_plan rt_choice_at(const struct rt_choice *c, uint64_t bytes);
 /* Always that one. */
 struct rt_choice rt_choice_of(struct rt_plan plan);
-/* hierarchical:auto where hosts have several ranks, else auto. */
+/* hierarchical:auto where hosts have several ranks, or are two, else auto. */
 struct rt_choice rt_choice_default(const struct rt_layout *layout);
 /* For RT_DETERMINISTIC: what gives an element the same bits whatever else is in the buffer. */
 struct rt_choice rt_choice_same_bits(void);

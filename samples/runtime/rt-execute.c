@@ -9,6 +9,7 @@
 #include "rt-execute-parts.h"
 #include "rt-fault-hooks.h"
 #include "rt-fusion.h"
+#include "rt-two-hosts.h"
 
 /* Rank 0 decides for all: files, and the environment, may differ. */
 struct told {
@@ -92,6 +93,16 @@ static struct rt_plan plan_of(const struct rt_batch *b, uint64_t count)
     return rt_choice_at(&b->e->choice, count * rt_type_bytes(b->wire.type));
 }
 
+/* Between two hosts, and long enough for that? */
+static bool goes_by_pieces(const struct rt_batch *b, uint64_t count)
+{
+    const struct rt_groups *g = b->e->groups;
+    const struct rt_plan plan = plan_of(b, count);
+    return plan.kind == RT_PLAN_HIERARCHICAL &&
+           rt_algorithm_at(plan.algorithm)->fn == rt_allreduce &&
+           rt_two_hosts_fits(g->all, &g->layout, count * rt_type_bytes(b->wire.type));
+}
+
 enum way { FLAT, OVER_HOSTS, BY_NCCL, BY_PARTS };
 
 static enum way way_of(const struct rt_batch *b, uint64_t count)
@@ -102,7 +113,8 @@ static enum way way_of(const struct rt_batch *b, uint64_t count)
     case RT_PLAN_TWO_LEVEL_RING:
         return OVER_HOSTS;
     case RT_PLAN_HIERARCHICAL:
-        if (t->host_count == t->size || (t->host_count == 1 && !by_nccl))
+        if ((t->host_count == t->size && !goes_by_pieces(b, count)) ||
+            (t->host_count == 1 && !by_nccl))
             return FLAT;
         return !by_nccl ? OVER_HOSTS : t->host_count == 1 ? BY_NCCL : BY_PARTS;
     default:
@@ -117,6 +129,58 @@ static uint64_t padded_count(const struct rt_batch *b, uint64_t count)
     return way_of(b, count) == BY_PARTS ? (count + n - 1) / n * n : count;
 }
 
+/* ---- piece by piece: NCCL inside hosts while others are between them ---- */
+
+struct piecewise {
+    const struct rt_batch *b;
+    uint64_t begun, ended, count; /* elements */
+};
+
+/* The first piece's is the one that nothing else goes on beside. */
+static int reduce_scatter_piece(void *data, const void *in, void *part, uint64_t count,
+                                enum rt_type type, enum rt_op op)
+{
+    struct piecewise *p = data;
+    const struct rt_groups *g = p->b->e->groups;
+    const bool first = p->begun == 0;
+    int error = 0;
+    p->begun += count;
+    if (first && g->inside)
+        activity(p->b, "NCCL_REDUCESCATTER");
+    if (g->inside)
+        error = rt_inside_reduce_scatter(g->inside, in, part,
+                                         count / (uint64_t)g->topology.local_size, type, op);
+    else if (part != in)
+        memcpy(part, in, count * rt_type_bytes(type));
+    if (first)
+        between(p->b, "ALLREDUCE");
+    return error;
+}
+
+/* And the last's. */
+static int allgather_piece(void *data, const void *part, void *out, uint64_t count,
+                           enum rt_type type)
+{
+    struct piecewise *p = data;
+    const struct rt_groups *g = p->b->e->groups;
+    p->ended += count;
+    if (!g->inside)
+        return 0;
+    if (p->ended == p->count)
+        activity(p->b, "NCCL_ALLGATHER");
+    return rt_inside_allgather(g->inside, part, out, count / (uint64_t)g->topology.local_size,
+                               type);
+}
+
+static int by_pieces(const struct rt_batch *b, const void *in, char *out, uint64_t count,
+                     enum rt_op op)
+{
+    struct piecewise p = {.b = b, .count = count};
+    const struct rt_inside_way inside = {reduce_scatter_piece, allgather_piece, &p};
+    return rt_allreduce_two_hosts(b->e->groups->all, &b->e->groups->layout, &inside, in, out, count,
+                                  b->wire.type, op);
+}
+
 /* Each rank of a host brings a part between hosts. */
 static int by_parts(const struct rt_batch *b, const void *in, char *out, uint64_t count,
                     enum rt_op op)
@@ -126,6 +190,8 @@ static int by_parts(const struct rt_batch *b, const void *in, char *out, uint64_
     const uint64_t part = padded_count(b, count) / (uint64_t)g->topology.local_size;
     char *mine = out + (uint64_t)g->topology.local_rank * part * rt_type_bytes(type);
     int error = 0;
+    if (goes_by_pieces(b, count))
+        return by_pieces(b, in, out, padded_count(b, count), op);
     if (g->inside) {
         activity(b, "NCCL_REDUCESCATTER");
         error = rt_inside_reduce_scatter(g->inside, in, mine, part, type, op);

@@ -9,8 +9,9 @@ on_hosts_or_skip "$mpi"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-run() { # COLLECTIVE [OPTION]...: on 3 ranks of 2 hosts
-    on_hosts "$mpi" 3 1,2 "$train" "$bench" "$@" >"$work/out" 2>"$work/err" || {
+ranks=3 layout=1,2
+run() { # COLLECTIVE [OPTION]...
+    on_hosts "$mpi" "$ranks" "$layout" "$train" "$bench" "$@" >"$work/out" 2>"$work/err" || {
         cat "$work/out" "$work/err"
         exit 1
     }
@@ -58,6 +59,13 @@ run allreduce -b 4000 -e 4000 -n 1 -w 0 -d all
 lines 12
 run allreduce -b 4000 -e 4000 -n 1 -w 0 -d half -o all
 lines 5
+# long, between two hosts that are alike: piece by piece
+ranks=4 layout=2
+run allreduce -b 1200008 -e 1200008 -n 1 -w 0 -d all
+lines 12
+ranks=2
+run allreduce -b 1200008 -e 1200008 -n 1 -w 0 -o avg
+lines 1
 
 status=0
 "$bench" gather >"$work/out" 2>&1 || status=$?

@@ -44,24 +44,43 @@ static void close_inside(const struct rt_hosts *hosts, struct rt_view *view)
         rt_view_end(view);
 }
 
+static int reduce_scatter_inside(void *data, const void *in, void *part, uint64_t count,
+                                 enum rt_type type, enum rt_op op)
+{
+    struct rt_view view;
+    int error = rt_reduce_scatter_ring(open_inside(data, &view), in, part, count, type, op);
+    close_inside(data, &view);
+    return error;
+}
+
+static int allgather_inside(void *data, const void *part, void *out, uint64_t count,
+                            enum rt_type type)
+{
+    struct rt_view view;
+    int error = rt_allgather_ring(open_inside(data, &view), part, out, count, type);
+    close_inside(data, &view);
+    return error;
+}
+
 int rt_allreduce_hierarchical(const struct rt_hosts *hosts, rt_allreduce_fn *across, const void *in,
                               void *out, uint64_t count, enum rt_type type, enum rt_op op)
 {
     const int size = hosts->all->size;
     /* an average is one over all ranks: the parts only add */
     const enum rt_op partial = rt_partial_op(type, op);
-    struct rt_view view;
-    if (across == rt_allreduce && rt_two_hosts_fits(hosts, count * rt_type_bytes(type)))
-        return rt_allreduce_two_hosts(hosts, in, out, count, type, op);
+    struct rt_hosts data = *hosts;
+    const struct rt_inside_way inside = {reduce_scatter_inside, allgather_inside, &data};
+    if (across == rt_allreduce &&
+        rt_two_hosts_fits(hosts->all, hosts->layout, count * rt_type_bytes(type)))
+        return rt_allreduce_two_hosts(hosts->all, hosts->layout, &inside, in, out, count, type, op);
 
     /* 1. This rank's part, of the ranks of its host. */
-    struct rt_transport *inside = open_inside(hosts, &view);
-    const uint64_t first = rt_part_first(count, inside->size, inside->rank);
-    const uint64_t mine = rt_part_count(count, inside->size, inside->rank);
-    void *part = rt_at_mutable(out, first, type);
+    const struct rt_layout *l = hosts->layout;
+    const int host = l->host[hosts->all->rank], local = l->local[hosts->all->rank];
+    const int m = rt_layout_local_size(l, host);
+    void *part = rt_at_mutable(out, rt_part_first(count, m, local), type);
     in = rt_average_begin(out, in, count, type, op, size);
-    int error = rt_reduce_scatter_ring(inside, in, part, count, type, partial);
-    close_inside(hosts, &view);
+    int error = reduce_scatter_inside(&data, in, part, count, type, partial);
 
     /* 2. Of all ranks. */
     if (!error)
@@ -69,11 +88,8 @@ int rt_allreduce_hierarchical(const struct rt_hosts *hosts, rt_allreduce_fn *acr
                                     type, partial);
     if (error)
         return error;
-    rt_average_end(part, mine, type, op, size);
+    rt_average_end(part, rt_part_count(count, m, local), type, op, size);
 
     /* 3. The others' parts. */
-    inside = open_inside(hosts, &view);
-    error = rt_allgather_ring(inside, part, out, count, type);
-    close_inside(hosts, &view);
-    return error;
+    return allgather_inside(&data, part, out, count, type);
 }

@@ -4,24 +4,34 @@
  * reduced or gathered inside them, so that the link never waits for that. The first and the last
  * pieces are short: nothing is on the link before the first is reduced, or after the last is there.
  *
- * Cost: with m ranks a host, S b between the hosts, for all ranks of one together, plus that of one
- * short piece inside: a reduce-scatter and an allgather over m. Between two hosts an allreduce is
- * an exchange: as few bytes as there can be, in one step.
+ * Cost: with m ranks a host, a + S b between the hosts, for all ranks of one together, plus that of
+ * one short piece inside: a reduce-scatter and an allgather over m, and the reduction of a part.
+ * Between two hosts an allreduce is an exchange: as few bytes as there can be, in one step.
  *
  * Bits: depend on the layout and on the count.
  */
 #include <errno.h>
 
+#include "rt-cost.h"
 #include "rt-step.h"
 #include "rt-two-hosts.h"
 
-/* Of a rank in a piece: at most, and the first's and the last's. */
+/* Of a rank in a piece at most. */
 #define PART_BYTES  ((uint64_t)240 << 10)
-#define SHORT_BYTES ((uint64_t)60 << 10)
+#define SHORT_BYTES RT_TWO_HOSTS_SHORT_BYTES
 #define DEPTH       4 /* pieces under way at once */
 /* A part goes as several messages where one would wait for the other host's word, which would come
  * behind all that is on its way from there. */
 #define MESSAGES_MAX 4
+
+double rt_cost_two_hosts(const struct rt_cost *inside, const struct rt_cost *across, int per_host,
+                         double bytes)
+{
+    const double part = bytes / per_host < SHORT_BYTES ? bytes / per_host : SHORT_BYTES;
+    const double share = (per_host - 1) * part;
+    return across->a + bytes * across->b + part * across->g + 2 * (per_host - 1) * inside->a +
+           2 * share * inside->b + share * inside->g;
+}
 
 struct piece {
     uint64_t first, count, mine_first, mine; /* elements */
@@ -30,8 +40,9 @@ struct piece {
 };
 
 struct work {
-    struct rt_transport *all, *inside;
-    int partner, n; /* over there; all ranks */
+    struct rt_transport *all;
+    const struct rt_inside_way *inside;
+    int partner, n, m, local; /* over there; all ranks; those of a host; this one's number there */
     const void *in;
     void *out;
     char *received;                 /* DEPTH parts */
@@ -44,14 +55,14 @@ struct work {
 /* At most twice the one before, half of what is left. */
 static struct piece next_piece(struct work *w)
 {
-    const uint64_t m = (uint64_t)w->inside->size, rest = w->count - w->begun;
+    const uint64_t m = (uint64_t)w->m, rest = w->count - w->begun;
     const uint64_t most = m * (PART_BYTES / rt_type_bytes(w->type));
     const uint64_t least = m * (SHORT_BYTES / rt_type_bytes(w->type));
     uint64_t count = rt_min_u64(rt_min_u64(2 * w->longest, most), rest / 2 / m * m);
     count = rt_min_u64(count < least ? least : count, rest);
     struct piece p = {.first = w->begun, .count = count};
-    p.mine_first = p.first + rt_part_first(count, w->inside->size, w->inside->rank);
-    p.mine = rt_part_count(count, w->inside->size, w->inside->rank);
+    p.mine_first = p.first + rt_part_first(count, w->m, w->local);
+    p.mine = rt_part_count(count, w->m, w->local);
     w->begun += count;
     w->longest = count > w->longest ? count : w->longest;
     return p;
@@ -82,7 +93,7 @@ static int begin(struct work *w, unsigned k)
     const void *in =
         rt_average_begin(rt_at_mutable(w->out, p->first, w->type), rt_at(w->in, p->first, w->type),
                          p->count, w->type, w->op, w->n);
-    int error = rt_reduce_scatter_ring(w->inside, in, part, p->count, w->type, w->partial);
+    int error = w->inside->reduce_scatter(w->inside->data, in, part, p->count, w->type, w->partial);
     return error ? error : exchange(w, p, part, w->received + k % DEPTH * PART_BYTES);
 }
 
@@ -95,34 +106,35 @@ static int end(struct work *w, unsigned k)
         return error;
     rt_reduce(part, part, w->received + k % DEPTH * PART_BYTES, p->mine, w->type, w->partial);
     rt_average_end(part, p->mine, w->type, w->op, w->n);
-    return rt_allgather_ring(w->inside, part, rt_at_mutable(w->out, p->first, w->type), p->count,
-                             w->type);
+    return w->inside->allgather(w->inside->data, part, rt_at_mutable(w->out, p->first, w->type),
+                                p->count, w->type);
 }
 
-bool rt_two_hosts_fits(const struct rt_hosts *hosts, uint64_t bytes)
+bool rt_two_hosts_fits(const struct rt_transport *all, const struct rt_layout *l, uint64_t bytes)
 {
-    const struct rt_layout *l = hosts->layout;
-    return l->host_count == 2 && hosts->inside && hosts->all->block_bytes >= PART_BYTES &&
+    return l->host_count == 2 && all->block_bytes >= PART_BYTES &&
            rt_layout_local_size(l, 0) == rt_layout_local_size(l, 1) &&
            bytes > 2 * (uint64_t)rt_layout_local_size(l, 0) * SHORT_BYTES;
 }
 
-int rt_allreduce_two_hosts(const struct rt_hosts *hosts, const void *in, void *out, uint64_t count,
-                           enum rt_type type, enum rt_op op)
+int rt_allreduce_two_hosts(struct rt_transport *all, const struct rt_layout *l,
+                           const struct rt_inside_way *inside, const void *in, void *out,
+                           uint64_t count, enum rt_type type, enum rt_op op)
 {
-    const struct rt_layout *l = hosts->layout;
-    const int rank = hosts->all->rank, local = l->local[rank];
-    struct work w = {.all = hosts->all,
-                     .inside = hosts->inside,
-                     .partner = l->ranks[l->first[1 - l->host[rank]] + local],
-                     .n = hosts->all->size,
+    const int local = l->local[all->rank], there = 1 - l->host[all->rank];
+    struct work w = {.all = all,
+                     .inside = inside,
+                     .partner = l->ranks[l->first[there] + local],
+                     .n = all->size,
+                     .m = rt_layout_local_size(l, 0),
+                     .local = local,
                      .in = in,
                      .out = out,
                      .count = count,
                      .type = type,
                      .op = op,
                      .partial = rt_partial_op(type, op)};
-    w.received = rt_scratch(w.all, RT_SCRATCH_A, DEPTH * PART_BYTES);
+    w.received = rt_scratch(w.all, RT_SCRATCH_PIECES, DEPTH * PART_BYTES);
     int error = w.received ? 0 : -ENOMEM;
 
     /* A piece begins when the one DEPTH before it has ended. */

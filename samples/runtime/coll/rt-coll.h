@@ -90,7 +90,7 @@ struct rt_transport_ops {
     int (*part)(struct rt_transport *t);
 };
 
-#define RT_SCRATCH_COUNT 3
+#define RT_SCRATCH_COUNT 4
 
 /* First member of every transport. `scratch` belongs to rt_coll; whoever releases a transport calls
  * rt_transport_release first. */

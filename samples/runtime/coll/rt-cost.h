@@ -27,6 +27,10 @@ rt_cost_fn rt_cost_flat;
 double rt_cost_hierarchical(const struct rt_cost *inside, const struct rt_cost *across,
                             rt_cost_fn *fn, int hosts, int per_host, double bytes);
 
+/* The same over two of them, alike, piece by piece. */
+double rt_cost_two_hosts(const struct rt_cost *inside, const struct rt_cost *across, int per_host,
+                         double bytes);
+
 static inline int rt_ceil_log2(int n)
 {
     int k = 0;

@@ -10,8 +10,9 @@
 
 #include "rt-coll.h"
 
-/* Which scratch: two for accumulators, one for steps that can't receive and reduce at once. */
-enum { RT_SCRATCH_A, RT_SCRATCH_B, RT_SCRATCH_RECEIVE };
+/* Which scratch: two for accumulators, one for steps that can't receive and reduce at once, one for
+ * what comes while those are in use. */
+enum { RT_SCRATCH_A, RT_SCRATCH_B, RT_SCRATCH_RECEIVE, RT_SCRATCH_PIECES };
 
 static inline const char *rt_at(const void *data, uint64_t element, enum rt_type type)
 {

@@ -90,6 +90,28 @@ static void plan_text_is_what_was_parsed(void **state)
     assert_int_equal(rt_plan_parse("wheel", &plan), -EINVAL);
 }
 
+/* What "hierarchical" is where it is none of the named: the plans, what is taken without a table,
+ * and for long buffers where a link is dear. */
+static void two_hosts_have_hierarchical_auto(void **state)
+{
+    static const int hosts[][4] = {{0, 1}, {0, 0, 1, 1}, {0, 1, 2, 3}};
+    static const int sizes[] = {2, 4, 4};
+    for (int i = 0; i < 3; i++) {
+        struct rt_layout l;
+        struct rt_plan plan;
+        unsigned times = 0;
+        assert_int_equal(rt_layout_init(&l, hosts[i], sizes[i]), 0);
+        for (unsigned n = 0; rt_plan_at(&l, n, &plan); n++)
+            times += plan.kind == RT_PLAN_HIERARCHICAL && plan.algorithm == 0;
+        const struct rt_choice c = rt_choice_default(&l), predicted = rt_choice_predict(&l, &costs);
+        assert_int_equal(times, i < 2);
+        expect_plan(&c, 1 << 20, i < 2 ? "hierarchical:auto" : "auto");
+        if (i < 2)
+            expect_plan(&predicted, 1 << 24, "hierarchical:auto");
+        rt_layout_release(&l);
+    }
+}
+
 static void what_was_written_is_read_and_sections_of_others_stay(void **state)
 {
     struct folder *f = *state;
@@ -219,6 +241,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_FOLDER(plan_text_is_what_was_parsed),
+        cmocka_unit_test(two_hosts_have_hierarchical_auto),
         IN_FOLDER(what_was_written_is_read_and_sections_of_others_stay),
         IN_FOLDER(another_topology_is_predicted_by_the_costs),
         cmocka_unit_test(predicted_order_follows_the_costs),

@@ -30,6 +30,7 @@ struct subject {
     enum rt_type type;
     enum rt_op op;
     bool in_place;
+    bool alone;       /* no transport inside hosts: by the one of all */
     uint64_t at_once; /* the transport's at_once_bytes */
     int dies;         /* this rank, in the middle; -1: none */
     void *inside[HOSTS];
@@ -47,7 +48,7 @@ static int reduce_once(const struct rt_hosts *hosts, const struct subject *s)
     void *in = malloc(bytes), *out = s->in_place ? in : malloc(bytes);
     if (!in || !out)
         return NO_MEMORY;
-    if (!rt_two_hosts_fits(hosts, bytes))
+    if (!rt_two_hosts_fits(hosts->all, hosts->layout, bytes))
         return NOT_BY_PIECES;
     fill(in, s->count, s->type, rank, 5, s->op);
     int error = rt_allreduce_hierarchical(hosts, rt_allreduce, in, out, s->count, s->type, s->op);
@@ -78,7 +79,7 @@ static int rank_of_two_hosts(struct rt_transport *t, void *argument)
         return NO_MEMORY;
     t->block_bytes = BLOCK_BYTES;
     t->at_once_bytes = s->at_once;
-    const struct rt_hosts hosts = {t, &inside.base, &layout};
+    const struct rt_hosts hosts = {t, s->alone ? NULL : &inside.base, &layout};
     if (t->rank == s->dies) {
         rt_transport_shm_release(&inside);
         rt_layout_release(&layout);
@@ -128,6 +129,7 @@ static void pieces_equal_serial_reduction(void **state)
                                 .type = kinds[k].type,
                                 .op = kinds[k].op,
                                 .in_place = turn % 4 < 2,
+                                .alone = (turn + turn / 3) % 2 == 0,
                                 .at_once = at_once[(turn + turn / 3) % 3],
                                 .dies = -1};
             run(s, turn % 5 == 0);
