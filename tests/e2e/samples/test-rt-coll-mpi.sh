@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # rt_coll over MPI: test-rt-coll-mpi.sh openmpi|mpich PROGRAM
-# RT_COLL_SEED=... tries the same combinations again. The full product, for hours:
-#   mpirun -np 8 build/tests/e2e/samples/rt-coll-openmpi 1 all
+# RT_COLL_SEED=... tries the same combinations again. The full product:
+#   mpirun --oversubscribe --mca mpi_yield_when_idle 1 -np 8 build/tests/e2e/samples/rt-coll-openmpi 1 all
 set -eu
 : "${RT_COLL_SEED:=$(date +%s)}"
 echo "seed: RT_COLL_SEED=$RT_COLL_SEED"

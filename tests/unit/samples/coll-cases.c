@@ -385,10 +385,11 @@ static void levels_of(const struct coll_runner *r, unsigned levels[PARAMETERS])
     memcpy(levels, l, sizeof l);
 }
 
-static int run_row(const struct coll_runner *r, const uint8_t *row)
+/* All of them, one after the other, by the same ranks. */
+static int run_counts(const struct coll_runner *r, const uint8_t *row, const uint64_t *counts,
+                      unsigned n)
 {
     const int size = row[SIZE] + 1;
-    const uint64_t count = count_at(row[COUNT], row[TYPE], size, r->block_bytes);
     const struct coll_case *c = &coll_cases[row[CASE]];
     struct subject s = {.algorithm = c->name,
                         .type = row[TYPE],
@@ -396,17 +397,23 @@ static int run_row(const struct coll_runner *r, const uint8_t *row)
                         .in_place = row[PLACE],
                         .hosts = row[HOSTS] % MAX_HOSTS + 1,
                         .laid = row[HOSTS] / MAX_HOSTS,
-                        .counts = &count,
-                        .count_count = 1};
+                        .counts = counts,
+                        .count_count = n};
     int result = r->run(size, row[TRANSPORT], c->run, &s);
     if (result != 0)
         fprintf(stderr,
-                "%s: %d ranks on %d hosts laid %d, type %d, op %d, %s, transport %d, %llu elements:"
-                " %d\n",
+                "%s: %d ranks on %d hosts laid %d, type %d, op %d, %s, transport %d, %llu elements"
+                "%s: %d\n",
                 s.algorithm, size, s.hosts, (int)s.laid, (int)s.type, (int)s.op,
-                s.in_place ? "in place" : "apart", row[TRANSPORT], (unsigned long long)count,
-                result);
+                s.in_place ? "in place" : "apart", row[TRANSPORT], (unsigned long long)counts[0],
+                n > 1 ? ", or more" : "", result);
     return result;
+}
+
+static int run_row(const struct coll_runner *r, const uint8_t *row)
+{
+    const uint64_t count = count_at(row[COUNT], row[TYPE], row[SIZE] + 1, r->block_bytes);
+    return run_counts(r, row, &count, 1);
 }
 
 /* Where an algorithm doesn't know of hosts one row stands for all of theirs. */
@@ -415,15 +422,24 @@ static bool is_new(const uint8_t *row)
     return row[HOSTS] == 0 || coll_cases[row[CASE]].run == hosts_rank;
 }
 
+/* Ranks are started once for all lengths. */
 static int run_product(const struct coll_runner *r, const unsigned *levels)
 {
+    uint64_t counts[SHORT_COUNTS + 6], cases = 0;
     uint8_t row[PARAMETERS] = {0};
     unsigned p = 0;
     int result = 0;
     while (p < PARAMETERS && result == 0) {
-        result = is_new(row) ? run_row(r, row) : 0;
-        for (p = 0; p < PARAMETERS && ++row[p] == levels[p]; p++)
+        for (unsigned i = 0; i < levels[COUNT]; i++)
+            counts[i] = count_at(i, row[TYPE], row[SIZE] + 1, r->block_bytes);
+        if (is_new(row)) {
+            result = run_counts(r, row, counts, levels[COUNT]);
+            cases += levels[COUNT];
+        }
+        for (p = 0; p < PARAMETERS && (p == COUNT || ++row[p] == levels[p]); p++)
             row[p] = 0;
+        if (p == PARAMETERS || (p > CASE && r->progress))
+            fprintf(stderr, "%llu cases done\n", (unsigned long long)cases);
     }
     return result;
 }

@@ -46,6 +46,7 @@ extern const unsigned coll_case_count;
 struct coll_runner {
     uint64_t seed;
     bool all;             /* the full product: millions */
+    bool progress;        /* of which it says on stderr how many are done */
     unsigned transports;  /* how many to choose from */
     uint64_t block_bytes; /* about theirs: lengths round it are tried */
     /* `fn` as `size` ranks over that transport; returns what the lowest that fails does. */
