@@ -98,6 +98,11 @@ static int flush(struct rt_fabric *f)
     return error;
 }
 
+static bool is_sending(const struct rt_fabric *f)
+{
+    return ((const struct mpi_fabric *)f)->sending != NULL;
+}
+
 static int receive(struct rt_fabric *f, int *ret_from, struct rt_bytes *ret)
 {
     struct mpi_fabric *m = of(f);
@@ -154,6 +159,7 @@ static const struct rt_fabric_ops ops = {
     .group_free = rt_transport_mpi_free,
     .send = send,
     .flush = flush,
+    .is_sending = is_sending,
     .receive = receive,
     .free = free_fabric,
 };

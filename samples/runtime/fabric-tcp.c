@@ -103,6 +103,11 @@ static int flush_messages(struct rt_fabric *f)
     return rt_post_flush(of(f)->post);
 }
 
+static bool is_sending(const struct rt_fabric *f)
+{
+    return rt_post_keeps(((const struct tcp_fabric *)f)->post);
+}
+
 static int receive_message(struct rt_fabric *f, int *ret_from, struct rt_bytes *ret)
 {
     return rt_post_receive(of(f)->post, ret_from, ret);
@@ -143,6 +148,7 @@ static const struct rt_fabric_ops ops = {
     .group_free = group_free,
     .send = send_message,
     .flush = flush_messages,
+    .is_sending = is_sending,
     .receive = receive_message,
     .find_gone = find_gone,
     .free = free_fabric,

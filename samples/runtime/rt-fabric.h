@@ -17,6 +17,7 @@
 #ifndef RT_FABRIC_H
 #define RT_FABRIC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "rt-coll.h"
@@ -36,6 +37,8 @@ struct rt_fabric_ops {
     int (*send)(struct rt_fabric *f, int to, const struct rt_bytes *message);
     /* Waits until what was sent is on its way without this rank's help. */
     int (*flush)(struct rt_fabric *f);
+    /* Does something that was sent go out only while this rank calls `receive` or `flush`? */
+    bool (*is_sending)(const struct rt_fabric *f);
     /* 1 and a message (the caller frees its data), 0 none has come. */
     int (*receive)(struct rt_fabric *f, int *ret_from, struct rt_bytes *ret);
     /* After a failure, while nobody watches over the ranks yet: names those that have ended. 1, or

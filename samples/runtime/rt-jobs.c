@@ -39,6 +39,7 @@ static void finish(struct rt_jobs *j, struct rt_operation *o, const struct rt_or
         rt_operation_free(o);
     } else {
         rt_table_finish(j->table, o, order->error, order->text);
+        j->under_way--;
     }
 }
 

@@ -16,7 +16,8 @@ struct rt_jobs {
     struct rt_groups *groups;
     struct rt_executor *executor;
     struct rt_member *member;
-    bool ended; /* the last order was carried out */
+    unsigned under_way; /* operations of this rank: announced, not done; who announces counts up */
+    bool ended;         /* the last order was carried out */
 };
 
 /* Keeps the orders of a message that concern this rank, and carries them out. */

@@ -109,6 +109,11 @@ int rt_post_send(struct rt_post *p, int to, const struct rt_bytes *message)
     return push(p, o);
 }
 
+bool rt_post_keeps(const struct rt_post *p)
+{
+    return p->kept > 0;
+}
+
 int rt_post_flush(struct rt_post *p)
 {
     for (int r = 0; r < p->links->size && p->kept > 0; r++) {

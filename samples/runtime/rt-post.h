@@ -9,6 +9,8 @@
 #ifndef RT_POST_H
 #define RT_POST_H
 
+#include <stdbool.h>
+
 #include "rt-links.h"
 #include "rt-message.h"
 
@@ -21,6 +23,7 @@ struct rt_post *rt_post_new(struct rt_links *links); /* NULL: errno */
 void rt_post_free(struct rt_post *p);                /* NULL-safe */
 int rt_post_send(struct rt_post *p, int to, const struct rt_bytes *message);
 int rt_post_flush(struct rt_post *p);
+bool rt_post_keeps(const struct rt_post *p); /* something that has not gone out */
 /* 1 and a message, whose data the caller frees; 0 none has come. */
 int rt_post_receive(struct rt_post *p, int *ret_from, struct rt_bytes *ret);
 

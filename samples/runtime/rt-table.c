@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "rt-index.h"
 
@@ -25,7 +24,9 @@ struct slot {
 
 struct rt_table {
     pthread_mutex_t lock; /* of all below */
-    pthread_cond_t work, done;
+    pthread_cond_t done;
+    void (*ring)(void *data); /* NULL: none */
+    void *ring_data;
     struct rt_operation *first, *last; /* in the order they were added */
     struct rt_operation *first_new;    /* from it on nobody was told */
     struct rt_index names;
@@ -46,7 +47,6 @@ struct rt_table *rt_table_new(void)
     if (!t)
         return NULL;
     pthread_mutex_init(&t->lock, NULL);
-    pthread_cond_init(&t->work, NULL);
     pthread_cond_init(&t->done, NULL);
     t->first_free = -1;
     return t;
@@ -70,7 +70,6 @@ void rt_table_free(struct rt_table *t)
     free(t->broken_text);
     rt_index_release(&t->names);
     pthread_cond_destroy(&t->done);
-    pthread_cond_destroy(&t->work);
     pthread_mutex_destroy(&t->lock);
     free(t);
 }
@@ -142,7 +141,8 @@ static int add(struct rt_table *t, struct rt_operation *operation)
     t->last = operation;
     if (!t->first_new)
         t->first_new = operation;
-    pthread_cond_signal(&t->work);
+    if (t->ring)
+        t->ring(t->ring_data);
     return t->slots[slot].handle;
 }
 
@@ -195,19 +195,20 @@ int rt_table_wait(struct rt_table *t, int handle, char **ret_text)
     return result;
 }
 
-void rt_table_wait_for_work(struct rt_table *t, uint64_t at_most_ns)
+void rt_table_set_bell(struct rt_table *t, void (*ring)(void *data), void *data)
 {
-    struct timespec end;
-    int error = 0;
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    end.tv_nsec += (long)(at_most_ns % 1000000000);
-    end.tv_sec += (time_t)(at_most_ns / 1000000000) + end.tv_nsec / 1000000000;
-    end.tv_nsec %= 1000000000;
     pthread_mutex_lock(&t->lock);
-    while (!t->first && error == 0)
-        error = at_most_ns ? pthread_cond_clockwait(&t->work, &t->lock, CLOCK_MONOTONIC, &end)
-                           : pthread_cond_wait(&t->work, &t->lock);
+    t->ring = ring;
+    t->ring_data = data;
     pthread_mutex_unlock(&t->lock);
+}
+
+bool rt_table_has_new(struct rt_table *t)
+{
+    pthread_mutex_lock(&t->lock);
+    const bool has = t->first_new != NULL;
+    pthread_mutex_unlock(&t->lock);
+    return has;
 }
 
 struct rt_operation *rt_table_take_new(struct rt_table *t)

@@ -31,8 +31,11 @@ int rt_table_wait(struct rt_table *t, int handle, char **ret_text);
 
 /* ---- the background thread's side ---- */
 
-/* Sleeps until there is an operation that is not done, or so long; 0: however long it takes. */
-void rt_table_wait_for_work(struct rt_table *t, uint64_t at_most_ns);
+/* From now on every operation that is added calls `ring`, in the caller's thread and under a lock:
+ * it must be short. Not after rt_table_close. */
+void rt_table_set_bell(struct rt_table *t, void (*ring)(void *data), void *data);
+/* Is there one nobody was told of? */
+bool rt_table_has_new(struct rt_table *t);
 /* The next operation nobody was told of, in the order they were added; NULL none. */
 struct rt_operation *rt_table_take_new(struct rt_table *t);
 /* Announced and not done; NULL none. */

@@ -3,16 +3,20 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "rt-bells.h"
 #include "rt-coordinator.h"
+#include "rt-file.h"
 #include "rt-jobs.h"
 #include "rt-lifeline.h"
 #include "rt-nvtx.h"
+#include "rt-pace.h"
 #include "rt-shm-group.h"
 
 #define COORDINATOR 0
@@ -30,7 +34,9 @@ struct rt_worker {
     struct rt_member *member;
     struct rt_jobs jobs;
     struct rt_coordinator *coordinator; /* on rank 0 */
-    uint64_t warned_ns;                 /* of what takes too long */
+    struct rt_bells *bells;
+    struct rt_pace pace;
+    uint64_t looked_ns, warned_ns; /* for what takes too long, and when that was said */
     pthread_t thread;
     pthread_mutex_t lock; /* of the rest: set up once, then only read */
     pthread_cond_t ready;
@@ -50,39 +56,59 @@ static int hear(struct rt_worker *w, int from, const struct rt_bytes *message)
     return error;
 }
 
-static int announce(struct rt_worker *w)
+static int send(struct rt_worker *w, int to, const struct rt_bytes *message)
 {
-    struct rt_bytes message = {0};
-    struct rt_operation *o;
-    int error = 0;
-    while (!error && (o = rt_table_take_new(w->table)))
-        error = rt_member_announce(w->member, &o->tensor);
-    if (!error)
-        rt_member_put(w->member, &message);
-    if (message.failed)
-        error = -ENOMEM;
-    if (!error && w->coordinator)
-        error = hear(w, COORDINATOR, &message);
-    else if (!error && message.n > 0)
-        error = w->fabric->ops->send(w->fabric, COORDINATOR, &message);
-    free(message.data);
+    int error = w->fabric->ops->send(w->fabric, to, message);
+    rt_bells_ring(w->bells, to);
     return error;
 }
 
+static int tell_new(struct rt_worker *w, struct rt_bytes *message)
+{
+    struct rt_operation *o;
+    int error = 0;
+    while (!error && (o = rt_table_take_new(w->table))) {
+        w->jobs.under_way++;
+        error = rt_member_announce(w->member, &o->tensor);
+    }
+    if (!error)
+        rt_member_put(w->member, message);
+    return message->failed ? -ENOMEM : error;
+}
+
+/* 1: something was announced. */
+static int announce(struct rt_worker *w, uint64_t now)
+{
+    struct rt_bytes message = {0};
+    if (!rt_table_has_new(w->table) || !rt_pace_may_announce(&w->pace, now, w->jobs.under_way > 0))
+        return 0;
+    rt_timeline_cycle();
+    rt_pace_announced(&w->pace, now);
+    int error = tell_new(w, &message);
+    if (!error && w->coordinator)
+        error = hear(w, COORDINATOR, &message);
+    else if (!error && message.n > 0)
+        error = send(w, COORDINATOR, &message);
+    free(message.data);
+    return error ? error : 1;
+}
+
+/* 1: something has come. */
 static int receive_all(struct rt_worker *w)
 {
-    int from, got = 0;
+    int from, got = 0, any = 0;
     struct rt_bytes message;
     while (!w->jobs.ended && (got = w->fabric->ops->receive(w->fabric, &from, &message)) > 0) {
         int error = w->coordinator ? hear(w, from, &message) : rt_jobs_obey(&w->jobs, &message);
         free(message.data);
         if (error)
             return error;
+        any = 1;
     }
-    return w->jobs.ended ? 0 : got;
+    return w->jobs.ended || got == 0 ? any : got;
 }
 
-/* Decides, tells the others, and obeys. */
+/* Decides, tells the others, and obeys. 1: there was something to decide. */
 static int coordinate(struct rt_worker *w)
 {
     struct rt_bytes message = {0};
@@ -98,15 +124,16 @@ static int coordinate(struct rt_worker *w)
         error = -ENOMEM;
     for (int r = 0; r < w->groups.topology.size && message.n > 0 && !error; r++)
         if (r != COORDINATOR)
-            error = w->fabric->ops->send(w->fabric, r, &message);
+            error = send(w, r, &message);
     /* a long message goes out only while this rank looks after MPI: not while it works by NCCL, for
      * which the others would be missing */
     if (!error)
         error = w->fabric->ops->flush(w->fabric);
     if (!error && message.n > 0)
         error = rt_jobs_obey(&w->jobs, &message);
+    const bool any = message.n > 0;
     free(message.data);
-    return error;
+    return error ? error : any;
 }
 
 /* ---- what takes too long ---- */
@@ -118,12 +145,13 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* How often rank 0 must look although it has nothing to do itself: others may wait for it. */
+/* How often rank 0 looks, although it may have nothing to do itself: others may wait for it. 0:
+ * never. */
 static uint64_t stall_look_ns(const struct rt_worker *w)
 {
     const uint64_t warning = w->config.stall_warning_ns, shutdown = w->config.stall_shutdown_ns;
     const uint64_t first = warning && (!shutdown || warning < shutdown) ? warning : shutdown;
-    return first > 2000000000u ? 1000000000u : first / 2;
+    return first > 8000000000u ? 1000000000u : (first + 7) / 8;
 }
 
 static void warn(struct rt_worker *w, uint64_t now)
@@ -140,10 +168,13 @@ static void warn(struct rt_worker *w, uint64_t now)
     free(text.data);
 }
 
-static int look_for_stalls(struct rt_worker *w)
+static int look_for_stalls(struct rt_worker *w, uint64_t now)
 {
-    const uint64_t now = now_ns();
+    const uint64_t every = stall_look_ns(w);
     rt_coordinator_set_time(w->coordinator, now);
+    if (every == 0 || now - w->looked_ns < every)
+        return 0;
+    w->looked_ns = now;
     warn(w, now);
     return w->config.stall_shutdown_ns
                ? rt_coordinator_give_up(w->coordinator, w->config.stall_shutdown_ns)
@@ -152,40 +183,48 @@ static int look_for_stalls(struct rt_worker *w)
 
 /* ---- cycles ---- */
 
-static int cycle(struct rt_worker *w)
+/* 1: something was done. */
+static int cycle(struct rt_worker *w, uint64_t now)
 {
-    int error = w->coordinator ? look_for_stalls(w) : 0;
-    if (!error)
-        error = announce(w);
-    if (!error)
-        error = receive_all(w);
-    if (!error && w->coordinator)
-        error = coordinate(w);
-    return error;
+    int error = w->coordinator ? look_for_stalls(w, now) : 0;
+    const int told = error ? error : announce(w, now);
+    const int heard = told < 0 ? told : receive_all(w);
+    const int done = heard < 0 || !w->coordinator ? heard : coordinate(w);
+    return done < 0 ? done : told | heard | done;
 }
 
-static void sleep_until(struct timespec *when)
+/* Nothing was to do after the bell's `number` was read. */
+static void rest(struct rt_worker *w, uint32_t number)
 {
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, when, NULL) == EINTR)
-        ;
+    const struct rt_pace_work work = {
+        .new_ones = rt_table_has_new(w->table),
+        .under_way = w->jobs.under_way > 0,
+        .sending = w->fabric->ops->is_sending(w->fabric),
+    };
+    uint64_t rest_ns = rt_pace_rest_ns(&w->pace, now_ns(), work);
+    const uint64_t look_ns = w->coordinator ? stall_look_ns(w) : 0;
+    if (look_ns > 0 && rest_ns > look_ns)
+        rest_ns = look_ns;
+    if (rest_ns > 0)
+        rt_bells_wait(w->bells, number, rest_ns);
+    else
+        sched_yield();
+    if (rt_bells_number(w->bells) != number)
+        rt_pace_active(&w->pace, now_ns());
 }
 
 static int run_cycles(struct rt_worker *w)
 {
-    int error = 0;
-    while (!error && !w->jobs.ended) {
-        struct timespec next;
-        rt_table_wait_for_work(w->table, w->coordinator ? stall_look_ns(w) : 0);
-        rt_timeline_cycle();
-        clock_gettime(CLOCK_MONOTONIC, &next);
-        next.tv_nsec += (long)(w->config.cycle_ns % 1000000000);
-        next.tv_sec += (time_t)(w->config.cycle_ns / 1000000000) + next.tv_nsec / 1000000000;
-        next.tv_nsec %= 1000000000;
-        error = cycle(w);
-        if (!error && !w->jobs.ended)
-            sleep_until(&next);
+    int done = 0;
+    while (done >= 0 && !w->jobs.ended) {
+        const uint32_t number = rt_bells_number(w->bells);
+        done = cycle(w, now_ns());
+        if (done > 0)
+            rt_pace_active(&w->pace, now_ns());
+        else if (done == 0 && !w->jobs.ended)
+            rest(w, number);
     }
-    return error;
+    return done < 0 ? done : 0;
 }
 
 /* ---- a rank's death ---- */
@@ -241,6 +280,8 @@ static int connect_ranks(struct rt_worker *w)
     if (!w->lifeline)
         return error;
     error = agree(w);
+    if (!error)
+        w->bells = rt_bells_new(w->fabric, (const char(*)[RT_HOST_MAX])w->hosts, &error);
     if (error)
         return error;
     const int size = w->fabric->size;
@@ -274,6 +315,29 @@ static void name_gone(struct rt_worker *w, int error)
     }
 }
 
+static void ring_own(void *data)
+{
+    struct rt_worker *w = data;
+    rt_bells_ring(w->bells, w->fabric->rank);
+}
+
+static bool is_crowded(const struct rt_worker *w)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) != 0 ||
+           w->groups.topology.local_size > CPU_COUNT(&set);
+}
+
+/* It isn't worth a run that it can't be written; and the caller hears of no error. Before any rank
+ * is heard. */
+static void open_timeline(const struct rt_config *config)
+{
+    int error = config->timeline ? rt_timeline_open(config->timeline, config->mark_cycles) : 0;
+    if (error)
+        fprintf(stderr, "timeline %s: %s; it is not written\n", config->timeline,
+                rt_file_why(error));
+}
+
 static int set_up(struct rt_worker *w)
 {
     int error = connect_ranks(w);
@@ -287,12 +351,17 @@ static int set_up(struct rt_worker *w)
     w->member = rt_member_new();
     if (!w->member)
         return -ENOMEM;
-    w->jobs = (struct rt_jobs){w->table, &w->groups, &w->executor, w->member, false};
+    w->jobs = (struct rt_jobs){
+        .table = w->table, .groups = &w->groups, .executor = &w->executor, .member = w->member};
     if (w->groups.topology.rank == COORDINATOR) {
         w->coordinator = rt_coordinator_new(w->groups.topology.size, w->config.fusion_threshold,
                                             w->config.cache_capacity);
         error = w->coordinator ? 0 : -ENOMEM;
     }
+    rt_pace_init(&w->pace, w->config.cycle_ns, is_crowded(w), rt_bells_are_whole(w->bells));
+    rt_table_set_bell(w->table, ring_own, w);
+    if (w->coordinator && !error)
+        open_timeline(&w->config);
     return error;
 }
 
@@ -318,6 +387,7 @@ static void disconnect(struct rt_worker *w)
 {
     rt_lifeline_free(w->lifeline);
     rt_groups_release(&w->groups);
+    rt_bells_free(w->bells);
     w->fabric->ops->free(w->fabric);
     free(w->hosts);
 }

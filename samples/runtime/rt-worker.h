@@ -2,9 +2,10 @@
 /*
  * rt-worker.h - the background thread: announces what is ready, carries out what is ordered.
  *
- * Model: once per cycle a rank sends what was handed over since to rank 0, looks for orders and
- * carries them out. With nothing handed over it sleeps: no order can concern it then, as an order
- * takes every rank's announcement. Between two looks it sleeps too, rather than spin.
+ * Model: a rank sends what was handed over to rank 0, looks for orders and carries them out. When
+ * it does so rt-pace.h says; between it sleeps until there is something to do (rt-bells.h), rather
+ * than spin. With nothing handed over no order can concern it, as an order takes every rank's
+ * announcement.
  */
 #ifndef RT_WORKER_H
 #define RT_WORKER_H

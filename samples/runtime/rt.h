@@ -73,7 +73,8 @@
  * -ETIMEDOUT RT_STALL_SHUTDOWN_TIME has passed, -EIO the transport failed.
  *
  * Environment: RT_FUSION_THRESHOLD, bytes that go as one (128 MiB; 0: no fusion) · RT_CYCLE_TIME,
- * ms between two looks for ready tensors (1) · RT_CACHE_CAPACITY, tensors whose description ranks
+ * ms that tensors handed over while others are under way are held for more to go with them, at most
+ * (1; 0: not at all) · RT_CACHE_CAPACITY, tensors whose description ranks
  * tell each other once (1024; rank 0's counts; 0: always) · RT_ALLREDUCE, how all allreduces go:
  * ring, recursive-doubling, halving-doubling, tree, double-tree, flat (by MPI over all ranks),
  * hierarchical or hierarchical:NAME (NCCL inside hosts, that one between them), two-level-ring

@@ -42,17 +42,6 @@ static void watch_forks(void)
     pthread_atfork(NULL, NULL, in_child);
 }
 
-/* It isn't worth a run that it can't be written; and the caller hears of no error. */
-static void open_timeline(const struct rt_config *config)
-{
-    if (!config->timeline || rt_self.topology.rank != 0)
-        return;
-    int error = rt_timeline_open(config->timeline, config->mark_cycles);
-    if (error)
-        fprintf(stderr, "timeline %s: %s; it is not written\n", config->timeline,
-                rt_file_why(error));
-}
-
 int rt_init(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -71,10 +60,8 @@ int rt_init(void)
     rt_phases_init();
     rt_self.worker =
         rt_worker_new(&config, rt_self.table, &rt_self.topology, &error, message, sizeof message);
-    if (rt_self.worker) {
-        open_timeline(&config);
+    if (rt_self.worker)
         return 0;
-    }
     rt_phases_release();
     rt_table_free(rt_self.table);
     return rt_fail(error, "rt_init: %s", message);

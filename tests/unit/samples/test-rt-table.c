@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,6 +106,31 @@ static void close_finishes_all_and_refuses_more(void **state)
     rt_table_free(t);
 }
 
+static void count(void *data)
+{
+    ++*(int *)data;
+}
+
+static void each_new_one_rings_until_the_table_is_closed(void **state)
+{
+    struct rt_table *t = rt_table_new();
+    int rung = 0;
+    rt_table_set_bell(t, count, &rung);
+    assert_false(rt_table_has_new(t));
+    rt_table_add(t, operation("a"));
+    struct rt_operation *again = operation("a");
+    assert_int_equal(rt_table_add(t, again), -EEXIST);
+    assert_int_equal(rung, 1);
+    assert_true(rt_table_has_new(t));
+    rt_table_take_new(t);
+    assert_false(rt_table_has_new(t));
+    rt_table_close(t, -EIO, NULL);
+    assert_int_equal(rt_table_add(t, again), -ESHUTDOWN);
+    free(again);
+    assert_int_equal(rung, 1);
+    rt_table_free(t);
+}
+
 enum { CALLERS = 4, ROUNDS = 200 };
 
 static void *call(void *data)
@@ -125,7 +151,8 @@ static void *serve(void *data)
     struct rt_table *t = data;
     for (int done = 0; done < CALLERS * ROUNDS;) {
         struct rt_operation *o;
-        rt_table_wait_for_work(t, 0);
+        while (!rt_table_has_new(t))
+            sched_yield();
         while ((o = rt_table_take_new(t))) {
             o = rt_table_find(t, 0, o->tensor.name);
             rt_table_finish(t, o, 100 + o->tensor.name[0], NULL);
@@ -163,6 +190,7 @@ int main(void)
         cmocka_unit_test(take_new_gives_each_once_in_the_order_they_came),
         cmocka_unit_test(wait_gives_the_result_and_its_text),
         cmocka_unit_test(close_finishes_all_and_refuses_more),
+        cmocka_unit_test(each_new_one_rings_until_the_table_is_closed),
         cmocka_unit_test(callers_each_get_their_own_result),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
