@@ -3,11 +3,11 @@
  * counters.c - what the machine does beside the program, once a second: the drain thread reads it
  * and records it on a track of its own.
  *
- * Values are rates over the time since the last look, but for memory. What counts for the whole
- * host (network cards, TCP) is recorded by one process of each host. The files are opened with the
- * capture, above the numbers that programs expect to get, and read again and again: a descriptor
- * that another thread of the program may get at any moment would take its place. One that the
- * program has closed, or made something else, is not looked at any more.
+ * Values are rates over the time since the last look, but for memory and GPUs. What counts for the
+ * whole host (network cards, TCP, GPUs) is recorded by one process of each host. The files are
+ * opened with the capture, above the numbers that programs expect to get, and read again and again:
+ * a descriptor that another thread of the program may get at any moment would take its place. One
+ * that the program has closed, or made something else, is not looked at any more.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,6 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "gpu-use.h"
 #include "state.h"
 
 #define PERIOD_NS 1000000000u
@@ -95,6 +96,7 @@ void rs_counters_forget(void)
             close(opened[i].fd);
         opened[i].fd = 0;
     }
+    rs_gpu_use_forget();
 }
 
 static bool read_file(enum file i, char *ret)
@@ -212,6 +214,24 @@ static void put_card(struct rs_thread *t, uint64_t tick, const struct sample *be
     put(t, tick, name, "1/s", rate(old->errors, c->errors, over_s));
 }
 
+static void put_gpus(struct rs_thread *t, uint64_t tick)
+{
+    struct rs_gpu_use gpus[RS_GPUS_MAX];
+    unsigned n = rs_gpu_use_look(gpus);
+    for (unsigned i = 0; i < n; i++) {
+        char name[32];
+        const struct rs_gpu_use *g = &gpus[i];
+        snprintf(name, sizeof(name), "GPU %u busy", i);
+        put(t, tick, name, "%", g->percent);
+        snprintf(name, sizeof(name), "GPU %u memory", i);
+        put(t, tick, name, "B", g->memory_bytes);
+        snprintf(name, sizeof(name), "GPU %u power", i);
+        put(t, tick, name, "W", g->power_w);
+        snprintf(name, sizeof(name), "GPU %u clock", i);
+        put(t, tick, name, "Hz", g->clock_hz);
+    }
+}
+
 static void put_sample(struct rs_thread *t, const struct sample *before, const struct sample *now)
 {
     uint64_t tick = rs_tick();
@@ -233,6 +253,8 @@ static void put_sample(struct rs_thread *t, const struct sample *before, const s
         rate(before->retransmitted, now->retransmitted, over_s));
     for (unsigned i = 0; i < now->cards; i++)
         put_card(t, tick, before, &now->card[i], over_s);
+    if (rs_env.local_rank <= 0)
+        put_gpus(t, tick);
 }
 
 void rs_counters_sample(uint64_t now_ns)

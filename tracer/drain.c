@@ -17,7 +17,8 @@
 #define ANCHOR_NS   60000000000u
 
 #define OWN_STACK     ((size_t)256 << 10)
-#define FOREIGN_STACK ((size_t)4 << 20) /* where it calls CUPTI */
+#define FOREIGN_STACK ((size_t)4 << 20) /* where it calls CUPTI or NVML */
+#define FOREIGN_PARTS (RS_PART_CUDA | RS_PART_COUNTERS)
 
 void rs_drain_wake(void)
 {
@@ -98,7 +99,8 @@ void rs_drain_start(void)
     sigfillset(&all);
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, rs_env.parts & RS_PART_CUDA ? FOREIGN_STACK : OWN_STACK);
+    pthread_attr_setstacksize(&attributes,
+                              rs_env.parts & FOREIGN_PARTS ? FOREIGN_STACK : OWN_STACK);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     rs_state.draining = pthread_create(&thread, &attributes, drain, NULL) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);

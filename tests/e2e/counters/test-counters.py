@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counters, recorded: python3 test-counters.py BUILD_ROOT PROGRAM
+"""Counters, recorded: python3 test-counters.py BUILD_ROOT PROGRAM MOCK_NVML
 
 Runs PROGRAM (counters-program.c), which keeps its machine busy in known ways, under the tracer with
 the part `counters`, itself and in the child of a fork, and compares what is counted with that.
@@ -20,6 +20,10 @@ ALL = {
     "TCP segments retransmitted": "1/s", "lo received": "B/s", "lo sent": "B/s",
     "lo errors and drops": "1/s",
 }
+GPUS = {  # of mock-nvml.c
+    ("GPU 0 busy", "%", 37), ("GPU 1 busy", "%", 38), ("GPU 0 power", "W", 250.5),
+    ("GPU 0 memory", "B", 10 << 30), ("GPU 1 memory", "B", 11 << 30),
+    ("GPU 0 clock", "Hz", 1410e6), ("GPU 1 clock", "Hz", 1420e6)}
 OF_HOST = {name for name in ALL if name.startswith(("TCP", "lo "))}
 COUNTERS = """SELECT n.text AS name, u.text AS unit, c.value, e.start_ns AS at, w.text AS track
 FROM counters c JOIN events e ON e.id = c.event_id JOIN signatures s ON s.id = e.signature_id
@@ -40,6 +44,17 @@ def run(build, folder, command, **settings):
 def samples(build, capture):
     tool = [f"{build}/analyzer/ringscope", "query", str(capture), COUNTERS, "--format", "json"]
     return json.loads(subprocess.run(tool, capture_output=True, text=True, check=True).stdout)
+
+
+def meta(build, capture, key):
+    tool = [f"{build}/analyzer/ringscope", "query", str(capture), "--format", "json",
+            f"SELECT value FROM meta WHERE key LIKE '%{key}'"]
+    rows = json.loads(subprocess.run(tool, capture_output=True, text=True, check=True).stdout)
+    return [r["value"] for r in rows]
+
+
+def gpus(rows):
+    return {(r["name"], r["unit"], r["value"]) for r in rows if r["name"].startswith("GPU ")}
 
 
 def check(rows, sent):
@@ -65,19 +80,27 @@ def check(rows, sent):
     assert all(v >= 0 for v in mean.values()), mean
 
 
-def main(build, program):
+def main(build, program, mock):
+    # by name, as the driver's own is found
+    os.environ["LD_LIBRARY_PATH"] = f"{pathlib.Path(mock).parent}:{os.getenv('LD_LIBRARY_PATH', '')}"
     with tempfile.TemporaryDirectory() as work:
         parts = {"RINGSCOPE_TRACE": "mpi,counters"}
         folder = pathlib.Path(work, "run")
         sent = run(build, folder, [program], **parts)
         capture, = folder.glob("*.rsc")
-        check(samples(build, capture), sent)
+        rows = samples(build, capture)
+        check(rows, sent)
+        assert gpus(rows) == GPUS and not meta(build, capture, "off.gpu_use"), gpus(rows)
         chrome = json.loads(capture.with_suffix(".json").read_text())["traceEvents"]
         assert {e["name"] for e in chrome if e["ph"] == "C"} >= set(ALL), chrome
 
         folder = pathlib.Path(work, "forks")
-        sent = run(build, folder, [program, "forks"], **parts)
-        found = [samples(build, c) for c in folder.glob("*.rsc")]
+        sent = run(build, folder, [program, "forks"], **parts, MOCK_NVML_INIT="9")
+        captures = list(folder.glob("*.rsc"))
+        whys = {why for c in captures for why in meta(build, c, "off.gpu_use")}
+        assert whys == {"NVML: Driver Not Loaded"}, whys
+        found = [samples(build, c) for c in captures]
+        assert not any(gpus(rows) for rows in found), found
         child = [rows for rows in found if any(r["value"] > 64 << 20 for r in rows
                                                if r["name"] == "resident memory")]
         assert len(found) == 2 and len(child) == 1, found
