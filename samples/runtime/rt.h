@@ -40,9 +40,9 @@
  * Scales of 16-bit tensors follow the same rule: prescale and what an average divides by are one
  * multiplication that rounds once, and the rest of the average and the postscale are another.
  *
- * Memory: buffers are host memory (hostnccl takes it), the caller's, and must stay until the
- * operation was waited for; `in` may equal `out`. Those of rt_buffer_alloc the ranks of a host
- * reach without a copy.
+ * Memory: buffers are host memory (hostnccl takes it), the caller's, at any address, and must stay
+ * until the operation was waited for; `in` may equal `out`. Those of rt_buffer_alloc the ranks of a
+ * host reach without a copy.
  *
  * Timeline: rank 0 writes a file in the format of Horovod's, for chrome://tracing and what reads
  * that: each tensor is a "process", with NEGOTIATE_ALLREDUCE (and so on) from when the first rank

@@ -16,14 +16,16 @@
 #define LOAD(name, T, expression)                                                                  \
     static void load_##name(double *out, const void *in, uint64_t count)                           \
     {                                                                                              \
-        const T *x = in;                                                                           \
+        typedef RT_LOOSE T element;                                                                \
+        const element *x = in;                                                                     \
         for (uint64_t i = 0; i < count; i++)                                                       \
             out[i] = (double)(expression);                                                         \
     }
 #define STORE(name, T, expression)                                                                 \
     static void store_##name(void *out, const double *x, uint64_t count)                           \
     {                                                                                              \
-        T *z = out;                                                                                \
+        typedef RT_LOOSE T element;                                                                \
+        element *z = out;                                                                          \
         for (uint64_t i = 0; i < count; i++)                                                       \
             z[i] = (T)(expression);                                                                \
     }
@@ -74,8 +76,10 @@ typedef void quick_fn(void *out, const void *in, uint64_t count, float factor);
 #define QUICK(name, T, U, expression)                                                              \
     static void name(void *out, const void *in, uint64_t count, float factor)                      \
     {                                                                                              \
-        T *z = out;                                                                                \
-        const U *x = in;                                                                           \
+        typedef RT_LOOSE T element;                                                                \
+        typedef RT_LOOSE U source;                                                                 \
+        element *z = out;                                                                          \
+        const source *x = in;                                                                      \
         for (uint64_t i = 0; i < count; i++)                                                       \
             z[i] = (T)(expression);                                                                \
     }
@@ -87,52 +91,54 @@ QUICK(bf16_to_float, float, uint16_t, rt_small_to_float(x[i], rt_bfloat16) * fac
 #if defined(__x86_64__)
 RT_F16C static void f16c_of_float(void *out, const void *in, uint64_t count, float factor)
 {
-    uint16_t *z = out;
-    const float *x = in;
+    rt_loose_16 *z = out;
+    const rt_loose_float *x = in;
     const __m256 scale = _mm256_set1_ps(factor);
     uint64_t i = 0;
     for (; count - i >= 8; i += 8)
-        _mm_storeu_si128((__m128i *)(z + i),
-                         _mm256_cvtps_ph(_mm256_mul_ps(_mm256_loadu_ps(x + i), scale),
-                                         _MM_FROUND_TO_NEAREST_INT));
+        _mm_storeu_si128(
+            (__m128i *)(z + i),
+            _mm256_cvtps_ph(_mm256_mul_ps(_mm256_loadu_ps((const void *)(x + i)), scale),
+                            _MM_FROUND_TO_NEAREST_INT));
     float_to_f16(z + i, x + i, count - i, factor);
 }
 
 RT_F16C static void f16c_to_float(void *out, const void *in, uint64_t count, float factor)
 {
-    float *z = out;
-    const uint16_t *x = in;
+    rt_loose_float *z = out;
+    const rt_loose_16 *x = in;
     const __m256 scale = _mm256_set1_ps(factor);
     uint64_t i = 0;
     for (; count - i >= 8; i += 8)
         _mm256_storeu_ps(
-            z + i,
+            (void *)(z + i),
             _mm256_mul_ps(_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(x + i))), scale));
     f16_to_float(z + i, x + i, count - i, factor);
 }
 
 static void eight_of_float(void *out, const void *in, uint64_t count, float factor)
 {
-    uint16_t *z = out;
-    const float *x = in;
+    rt_loose_16 *z = out;
+    const rt_loose_float *x = in;
     const __m128 scale = _mm_set1_ps(factor);
     uint64_t i = 0;
     for (; count - i >= 8; i += 8)
-        rt_store_bfloat16(z + i, (struct rt_eight){_mm_mul_ps(_mm_loadu_ps(x + i), scale),
-                                                   _mm_mul_ps(_mm_loadu_ps(x + i + 4), scale)});
+        rt_store_bfloat16(
+            z + i, (struct rt_eight){_mm_mul_ps(_mm_loadu_ps((const void *)(x + i)), scale),
+                                     _mm_mul_ps(_mm_loadu_ps((const void *)(x + i + 4)), scale)});
     float_to_bf16(z + i, x + i, count - i, factor);
 }
 
 static void eight_to_float(void *out, const void *in, uint64_t count, float factor)
 {
-    float *z = out;
-    const uint16_t *x = in;
+    rt_loose_float *z = out;
+    const rt_loose_16 *x = in;
     const __m128 scale = _mm_set1_ps(factor);
     uint64_t i = 0;
     for (; count - i >= 8; i += 8) {
         const struct rt_eight p = rt_load_bfloat16(x + i);
-        _mm_storeu_ps(z + i, _mm_mul_ps(p.low, scale));
-        _mm_storeu_ps(z + i + 4, _mm_mul_ps(p.high, scale));
+        _mm_storeu_ps((void *)(z + i), _mm_mul_ps(p.low, scale));
+        _mm_storeu_ps((void *)(z + i + 4), _mm_mul_ps(p.high, scale));
     }
     bf16_to_float(z + i, x + i, count - i, factor);
 }
@@ -172,10 +178,11 @@ static quick_fn *quick(enum rt_type out, enum rt_type in, double factor, double 
                                                                                : NULL;
 }
 
-static void divide(float *data, uint64_t count, float divisor)
+static void divide(void *out, uint64_t count, float divisor)
 {
+    rt_loose_float *z = out;
     for (uint64_t i = 0; i < count; i++)
-        data[i] /= divisor;
+        z[i] /= divisor;
 }
 
 /* ---- the rest ---- */

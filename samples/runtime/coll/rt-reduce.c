@@ -7,6 +7,8 @@
  * the same two in turn must agree. So max and min of floats order -0 before +0, and are NaN where
  * one of them is.
  *
+ * Buffers may begin at any byte; on x86-64 that is the same code.
+ *
  * What compilers make of the small floats for any processor of x86-64 costs some thirty times the
  * sum of floats; float16 and bfloat16, which training is full of, are done eight at once.
  */
@@ -31,8 +33,9 @@ typedef void divide_fn(void *data, uint64_t count, int power, int n);
 #define KERNEL(name, T, expression)                                                                \
     static void reduce_##name(void *out, const void *a, const void *b, uint64_t count)             \
     {                                                                                              \
-        T *z = out;                                                                                \
-        const T *x = a, *y = b;                                                                    \
+        typedef RT_LOOSE T element;                                                                \
+        element *z = out;                                                                          \
+        const element *x = a, *y = b;                                                              \
         INDEPENDENT                                                                                \
         for (uint64_t i = 0; i < count; i++)                                                       \
             z[i] = (T)(expression);                                                                \
@@ -42,8 +45,9 @@ typedef void divide_fn(void *data, uint64_t count, int power, int n);
 #define SCALE(name, T, expression)                                                                 \
     static void scale_##name(void *out, const void *in, uint64_t count, double factor)             \
     {                                                                                              \
-        T *z = out;                                                                                \
-        const T *x = in;                                                                           \
+        typedef RT_LOOSE T element;                                                                \
+        element *z = out;                                                                          \
+        const element *x = in;                                                                     \
         INDEPENDENT                                                                                \
         for (uint64_t i = 0; i < count; i++)                                                       \
             z[i] = (T)(expression);                                                                \
@@ -53,7 +57,8 @@ typedef void divide_fn(void *data, uint64_t count, int power, int n);
 #define DIVIDE(name, T, expression)                                                                \
     static void divide_##name(void *data, uint64_t count, int power, int n)                        \
     {                                                                                              \
-        T *z = data;                                                                               \
+        typedef RT_LOOSE T element;                                                                \
+        element *z = data;                                                                         \
         for (uint64_t i = 0; i < count; i++)                                                       \
             z[i] = (T)(expression);                                                                \
     }
@@ -164,8 +169,8 @@ SMALL(e5m2, uint8_t, int8_t, rt_float8_e5m2)
 #define F16C_KERNEL(name, operation)                                                               \
     RT_F16C static void f16c_##name(void *out, const void *a, const void *b, uint64_t count)       \
     {                                                                                              \
-        uint16_t *z = out;                                                                         \
-        const uint16_t *x = a, *y = b;                                                             \
+        rt_loose_16 *z = out;                                                                      \
+        const rt_loose_16 *x = a, *y = b;                                                          \
         uint64_t i = 0;                                                                            \
         for (; count - i >= 8; i += 8) {                                                           \
             __m256 p = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(x + i)));                 \
@@ -182,8 +187,8 @@ F16C_KERNEL(prod, _mm256_mul_ps)
 #define BFLOAT16_KERNEL(name, operation)                                                           \
     static void eight_##name(void *out, const void *a, const void *b, uint64_t count)              \
     {                                                                                              \
-        uint16_t *z = out;                                                                         \
-        const uint16_t *x = a, *y = b;                                                             \
+        rt_loose_16 *z = out;                                                                      \
+        const rt_loose_16 *x = a, *y = b;                                                          \
         uint64_t i = 0;                                                                            \
         for (; count - i >= 8; i += 8) {                                                           \
             const struct rt_eight p = rt_load_bfloat16(x + i), q = rt_load_bfloat16(y + i);        \

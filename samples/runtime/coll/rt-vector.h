@@ -1,19 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rt-vector.h - what x86-64 does to eight 16-bit floats at once, and which of it this processor
- * can.
+ * rt-vector.h - elements at any address; and what x86-64 does to eight 16-bit floats at once, and
+ * which of it this processor can.
  *
- * Within rt_coll's kernels only; nothing where __x86_64__ is not defined. The results are those of
- * rt-small-float.h, but for which NaN a float16 becomes.
+ * Within rt_coll's kernels only; of the second nothing where __x86_64__ is not defined. The results
+ * are those of rt-small-float.h, but for which NaN a float16 becomes.
  */
 #ifndef RT_VECTOR_H
 #define RT_VECTOR_H
+
+#include <stdint.h>
+
+/* At any address, as a caller's buffers may be. */
+#define RT_LOOSE __attribute__((aligned(1)))
+typedef RT_LOOSE uint16_t rt_loose_16;
+typedef RT_LOOSE float rt_loose_float;
+
 #if defined(__x86_64__)
 
 #include <cpuid.h>
 #include <immintrin.h>
 #include <stdbool.h>
-#include <stdint.h>
 
 #define RT_F16C __attribute__((target("avx,f16c")))
 
@@ -39,9 +46,9 @@ struct rt_eight {
     __m128 low, high;
 };
 
-static inline struct rt_eight rt_load_bfloat16(const uint16_t *x)
+static inline struct rt_eight rt_load_bfloat16(const void *x)
 {
-    const __m128i all = _mm_loadu_si128((const __m128i *)x), zero = _mm_setzero_si128();
+    const __m128i all = _mm_loadu_si128(x), zero = _mm_setzero_si128();
     return (struct rt_eight){_mm_castsi128_ps(_mm_unpacklo_epi16(zero, all)),
                              _mm_castsi128_ps(_mm_unpackhi_epi16(zero, all))};
 }
@@ -57,12 +64,12 @@ static inline __m128i rt_round_to_upper(__m128 x)
                         _mm_and_si128(nan, _mm_set1_epi32(0x7fc00000)));
 }
 
-static inline void rt_store_bfloat16(uint16_t *z, struct rt_eight x)
+static inline void rt_store_bfloat16(void *z, struct rt_eight x)
 {
     /* signed halves saturate at nothing */
     const __m128i low = _mm_srai_epi32(rt_round_to_upper(x.low), 16);
     const __m128i high = _mm_srai_epi32(rt_round_to_upper(x.high), 16);
-    _mm_storeu_si128((__m128i *)z, _mm_packs_epi32(low, high));
+    _mm_storeu_si128(z, _mm_packs_epi32(low, high));
 }
 
 #endif

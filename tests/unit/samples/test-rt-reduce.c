@@ -365,6 +365,53 @@ static void multiply_by_a_scalar_is_the_product_whatever_the_length(void **state
         }
 }
 
+/* What a byte string gives at aligned addresses it gives at any, beside and in place. */
+static void check_anywhere(enum rt_type type, enum rt_op op, unsigned shift)
+{
+    enum { COUNT = 75, ROOM = COUNT * 8 + 8 }; /* no multiple of what goes at once */
+    static _Alignas(64) unsigned char a[ROOM], b[ROOM], want[ROOM], x[ROOM], y[ROOM], out[ROOM];
+    const uint64_t bytes = COUNT * rt_type_bytes(type);
+    for (unsigned i = 0; i < ROOM; i++) {
+        a[i] = (unsigned char)(i * 37 + 11);
+        b[i] = (unsigned char)(i * 101 + 5);
+    }
+    memcpy(x + shift, a, bytes);
+    memcpy(y + shift, b, bytes);
+
+    rt_reduce(want, a, b, COUNT, type, op);
+    rt_reduce(out + shift, x + shift, y + shift, COUNT, type, op);
+    assert_memory_equal(out + shift, want, bytes);
+    rt_reduce(y + shift, x + shift, y + shift, COUNT, type, op);
+    assert_memory_equal(y + shift, want, bytes);
+
+    const void *from = rt_average_begin(want, a, COUNT, type, op, 3);
+    if (from == want) {
+        rt_average_begin(out + shift, x + shift, COUNT, type, op, 3);
+        assert_memory_equal(out + shift, want, bytes);
+    }
+    memcpy(want, a, bytes);
+    memcpy(out + shift, a, bytes);
+    rt_average_end(want, COUNT, type, op, 3);
+    rt_average_end(out + shift, COUNT, type, op, 3);
+    assert_memory_equal(out + shift, want, bytes);
+
+    rt_scale(want, a, COUNT, type, 0.3);
+    rt_scale(out + shift, x + shift, COUNT, type, 0.3);
+    assert_memory_equal(out + shift, want, bytes);
+    rt_multiply(want, a, COUNT, type, b);
+    memcpy(y + shift, b, 8);
+    rt_multiply(out + shift, x + shift, COUNT, type, y + shift);
+    assert_memory_equal(out + shift, want, bytes);
+}
+
+static void kernels_take_any_address(void **state)
+{
+    for (int type = 0; type < RT_TYPE_COUNT; type++)
+        for (int op = RT_SUM; op <= RT_AVG; op++)
+            for (unsigned shift = 1; shift < 8; shift++)
+                check_anywhere((enum rt_type)type, (enum rt_op)op, shift);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -381,6 +428,7 @@ int main(void)
         cmocka_unit_test(average_begin_changes_nothing_where_it_need_not),
         cmocka_unit_test(average_by_no_power_of_two_rounds_once),
         cmocka_unit_test(scale_rounds_once_and_saturates_integers),
+        cmocka_unit_test(kernels_take_any_address),
         cmocka_unit_test(multiply_by_a_scalar_is_the_product_whatever_the_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,6 +80,26 @@ static void convert_rounds_once_whatever_the_types_and_scales(void **state)
             }
 }
 
+static void convert_takes_any_address(void **state)
+{
+    enum { COUNT = 75, ROOM = COUNT * 8 + 8 };
+    static _Alignas(64) unsigned char in[ROOM], want[ROOM], x[ROOM], out[ROOM];
+    static const double factors[][2] = {{1, 1}, {0.5, 1}, {1, 7}, {1.0 / 3, 7}};
+    for (unsigned i = 0; i < ROOM; i++)
+        in[i] = (unsigned char)(i * 37 + 11);
+    for (int to = 0; to < FLOATS; to++)
+        for (int from = 0; from < FLOATS; from++)
+            for (unsigned k = 0; k < 4; k++)
+                for (unsigned shift = 1; shift < 8; shift++) {
+                    const double factor = factors[k][0], divisor = factors[k][1];
+                    memcpy(x + shift, in, COUNT * 8);
+                    rt_convert(want, floats[to], in, floats[from], COUNT, factor, divisor);
+                    rt_convert(out + shift, floats[to], x + shift, floats[from], COUNT, factor,
+                               divisor);
+                    assert_memory_equal(out + shift, want, COUNT * rt_type_bytes(floats[to]));
+                }
+}
+
 static void convert_leaves_what_is_no_float_alone(void **state)
 {
     int32_t in = 5, out = 7;
@@ -321,6 +341,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(convert_rounds_once_whatever_the_types_and_scales),
+        cmocka_unit_test(convert_takes_any_address),
         cmocka_unit_test(convert_leaves_what_is_no_float_alone),
         cmocka_unit_test(wire_without_compression_leaves_float32_as_it_is),
         cmocka_unit_test(wire_of_an_average_to_float16_divides_before),
