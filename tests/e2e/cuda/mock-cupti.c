@@ -2,14 +2,14 @@
 /*
  * mock-cupti.c - a libcupti.so.13 for the stand-in CUDA runtime, after the vendor's header alone.
  *
- * Preloaded, it stands before the stand-in's calls that put work on a stream; it numbers them,
- * times the work where it runs, and hands records to whoever has subscribed, in buffers that it
- * asks for: a host function of libnccl is an NCCL kernel, another one a kernel of the program's.
- * Streams get small numbers as they are seen. The environment makes it fail: MOCK_CUPTI_VERSION=N
- * what it says it is MOCK_CUPTI_SUBSCRIBE=N       result of cuptiSubscribe MOCK_CUPTI_NO_KIND=N a
- * kind that can't be enabled MOCK_CUPTI_NO_CLOCK=1        it takes no clock of others
- *   MOCK_CUPTI_SHORT=1           kernels' records are as short as those of an unknown version
- *   MOCK_CUPTI_REPEAT=N          each kernel's record N times
+ * Preloaded before the tracer, it stands before the stand-in's calls that put work on a stream; it
+ * numbers them, times the work where it runs, and hands records to whoever has subscribed, in
+ * buffers that it asks for: a host function of libnccl is an NCCL kernel, another one a kernel of
+ * the program's. Streams get small numbers as they are seen. The environment makes it fail:
+ * MOCK_CUPTI_VERSION=N what it says it is MOCK_CUPTI_SUBSCRIBE=N       result of cuptiSubscribe
+ * MOCK_CUPTI_NO_KIND=N a kind that can't be enabled MOCK_CUPTI_NO_CLOCK=1        it takes no clock
+ * of others MOCK_CUPTI_SHORT=1           kernels' records are as short as those of an unknown
+ * version MOCK_CUPTI_REPEAT=N          each kernel's record N times
  */
 #include <cupti.h>
 

@@ -37,7 +37,7 @@ class Runs:
     def environment(self, folder, env, trace="nccl,cuda"):
         clean = {k: v for k, v in os.environ.items()
                  if not k.startswith(("RINGSCOPE", "NCCL", "CUDA", "RANK", "WORLD_SIZE"))}
-        return {**clean, "LD_PRELOAD": f"{self.build}/tracer/libringscope.so:{self.mock}",
+        return {**clean, "LD_PRELOAD": f"{self.mock}:{self.build}/tracer/libringscope.so",
                 "RINGSCOPE_DIR": str(folder), "RINGSCOPE_TRACE": trace, "RINGSCOPE_EXPORT": "none",
                 "NCCL_PROFILER_PLUGIN": "none", **env}
 
