@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <mpi.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "rt-transport-mpi.h"
 
@@ -19,6 +21,12 @@
  * before it looks at what comes the other way. */
 #define PIECE_BYTES ((uint64_t)1 << 20)
 #define PIECES_MAX  8
+
+/* Waiting: looks between two at the clock, then how long it only gives way, then naps. */
+#define LOOKS      16u
+#define AWAKE_NS   1000000u
+#define NAP_PART   32u
+#define NAP_MAX_NS 200000u
 
 struct mpi_transport {
     struct rt_transport base;
@@ -80,10 +88,43 @@ static int post_recv(struct rt_transport *t, void *data, uint64_t bytes, int pee
     return 0;
 }
 
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Naps are a small part of what was waited so far, and short beside what sockets hold. */
+static void give_way(uint64_t waited_ns)
+{
+    struct timespec nap = {.tv_nsec = NAP_MAX_NS};
+    if (waited_ns < AWAKE_NS) {
+        sched_yield();
+        return;
+    }
+    if (waited_ns / NAP_PART < NAP_MAX_NS)
+        nap.tv_nsec = (long)(waited_ns / NAP_PART);
+    nanosleep(&nap, NULL);
+}
+
+/* MPI's own waiting keeps the processor from whom it waits for. */
 static int wait_some(MPI_Request *pending, unsigned n)
 {
     MPI_Status statuses[WAIT_MAX]; /* MPICH's way of ignoring them makes gcc warn */
-    return MPI_Waitall((int)n, pending, statuses) == MPI_SUCCESS ? 0 : -EIO;
+    uint64_t begin_ns = 0;
+    for (unsigned looks = 1;; looks++) {
+        int done = 0;
+        if (MPI_Testall((int)n, pending, &done, statuses) != MPI_SUCCESS)
+            return -EIO;
+        if (done)
+            return 0;
+        if (looks % LOOKS != 0)
+            continue;
+        const uint64_t now = now_ns();
+        begin_ns = begin_ns ? begin_ns : now;
+        give_way(now - begin_ns);
+    }
 }
 
 /* All progress in any of MPI's calls, so waiting for a part of them first is no deadlock. */
