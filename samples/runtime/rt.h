@@ -89,8 +89,9 @@
  * seconds after which they fail on the ranks that have handed them over (0: never) · RT_ON_DEATH,
  * exit or error (exit) · RT_HOST_TIMEOUT, seconds without a sign of life from a host after which
  * its ranks count as dead (30; 0: never) · RT_FABRIC, mpi or tcp (mpi, where the program has it and
- * RT_RANK isn't set); with tcp RT_ADDR, RT_PORT, RT_RANK, RT_SIZE, RT_INTERFACE, RT_START_TIMEOUT
- * (rt-rendezvous.h) · RT_HOST.
+ * RT_RANK isn't set); with tcp RT_ADDR, RT_PORT, RT_RANK, RT_SIZE, RT_INTERFACE, RT_START_TIMEOUT,
+ * RT_JOB, RT_LISTEN_FD (rt-rendezvous.h) · RT_HOST · of rt-run alone RT_SSH, and for programs, which
+ * it tells them, RT_LOCAL_RANK and RT_LOCAL_SIZE.
  */
 #ifndef RT_H
 #define RT_H
