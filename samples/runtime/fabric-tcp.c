@@ -179,6 +179,8 @@ struct rt_fabric *rt_fabric_tcp_open(int *ret_error, char *message, size_t messa
     }
     t->base =
         (struct rt_fabric){.ops = &ops, .word = "TCP", .rank = t->job.rank, .size = t->job.size};
+    if (t->job.rank > 0)
+        t->base.root = &t->links.places[0];
     *ret_error = make_transports(t);
     if (!*ret_error)
         return &t->base;

@@ -24,6 +24,7 @@
 #include "rt-message.h"
 
 struct rt_fabric;
+union rt_net_place;
 
 struct rt_fabric_ops {
     /* Every rank's `bytes` bytes, by rank, in `ret`: all ranks call it together. */
@@ -53,6 +54,7 @@ struct rt_fabric {
     const struct rt_fabric_ops *ops;
     const char *word; /* of its activities: "MPI" */
     int rank, size;
+    const union rt_net_place *root; /* rank 0 as this rank reaches it; NULL: not known */
 };
 
 /* NULL: *ret_error, and the message. */

@@ -17,8 +17,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "rt-net.h"
+
 #define ADDRESS_MAX 16
-#define CONNECT_MS  2000
+#define CONNECT_NS  2000000000u
 #define HELLO_MS    5000
 #define TEXT_MAX    512
 #define FAREWELL    'F'
@@ -28,7 +30,7 @@
 struct invitation {
     uint64_t token; /* so that nobody else is taken for a rank */
     int32_t count;
-    struct sockaddr_storage address[ADDRESS_MAX];
+    union rt_net_place address[ADDRESS_MAX];
 };
 
 struct hello {
@@ -83,19 +85,6 @@ static void watch_forks(void)
 
 /* ---- connections ---- */
 
-static socklen_t length_of(const struct sockaddr_storage *a)
-{
-    return a->ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
-}
-
-static void set_port(struct sockaddr_storage *a, uint16_t port)
-{
-    if (a->ss_family == AF_INET)
-        ((struct sockaddr_in *)a)->sin_port = port;
-    else
-        ((struct sockaddr_in6 *)a)->sin6_port = port;
-}
-
 /* On all of this host's addresses, of both families. */
 static int listen_anywhere(int backlog, uint16_t *ret_port)
 {
@@ -113,12 +102,11 @@ static int listen_anywhere(int backlog, uint16_t *ret_port)
         if (fd < 0 || bind(fd, (struct sockaddr *)&any4, sizeof any4))
             return -errno;
     }
-    struct sockaddr_storage bound;
+    union rt_net_place bound;
     socklen_t n = sizeof bound;
-    if (listen(fd, backlog) || getsockname(fd, (struct sockaddr *)&bound, &n))
+    if (listen(fd, backlog) || getsockname(fd, &bound.any, &n))
         return -errno;
-    *ret_port = bound.ss_family == AF_INET ? ((struct sockaddr_in *)&bound)->sin_port
-                                           : ((struct sockaddr_in6 *)&bound)->sin6_port;
+    *ret_port = rt_net_port(&bound);
     return fd;
 }
 
@@ -145,11 +133,9 @@ static void add_addresses(struct invitation *to, const struct ifaddrs *all, bool
     for (const struct ifaddrs *a = all; a && to->count < ADDRESS_MAX; a = a->ifa_next) {
         if (!is_usable(a) || is_loopback(a) != loopback)
             continue;
-        struct sockaddr_storage *s = &to->address[to->count++];
-        memcpy(s, a->ifa_addr,
-               a->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in)
-                                                 : sizeof(struct sockaddr_in6));
-        set_port(s, port);
+        union rt_net_place *p = &to->address[to->count++];
+        memcpy(p, a->ifa_addr, a->ifa_addr->sa_family == AF_INET ? sizeof p->v4 : sizeof p->v6);
+        rt_net_set_port(p, port);
     }
 }
 
@@ -191,37 +177,34 @@ static bool is_ready(int fd, short events, int ms)
     return poll(&p, 1, ms) == 1 && p.revents & events;
 }
 
-static int connect_to(const struct sockaddr_storage *to)
+static bool connect_to(struct rt_lifeline *l, const union rt_net_place *to, uint64_t token)
 {
-    int error = 0;
-    socklen_t n = sizeof error;
-    int fd = socket(to->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const struct hello hello = {token, l->rank, (int32_t)getpid()};
+    int fd = rt_net_connect(to, NULL, rt_net_now_ns() + CONNECT_NS);
     if (fd < 0)
-        return -1;
-    if (connect(fd, (const struct sockaddr *)to, length_of(to)) == 0)
-        return fd;
-    if (errno == EINPROGRESS && is_ready(fd, POLLOUT, CONNECT_MS) &&
-        getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &n) == 0 && error == 0)
-        return fd;
-    close(fd);
-    return -1;
+        return false;
+    if (send(fd, &hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello) {
+        close(fd);
+        return false;
+    }
+    ask_for_signs_of_life(fd, l->timeout_s);
+    l->peers[0].fd = fd;
+    return true;
 }
 
-static bool accept_invitation(struct rt_lifeline *l, const struct invitation *from)
+/* First as the fabric's own data goes: what cuts that off must not leave the lifeline whole. */
+static bool accept_invitation(struct rt_lifeline *l, const struct rt_fabric *f,
+                              const struct invitation *from)
 {
-    const struct hello hello = {from->token, l->rank, (int32_t)getpid()};
-    for (int i = 0; i < from->count; i++) {
-        int fd = connect_to(&from->address[i]);
-        if (fd < 0)
-            continue;
-        if (send(fd, &hello, sizeof hello, MSG_NOSIGNAL) == sizeof hello) {
-            ask_for_signs_of_life(fd, l->timeout_s);
-            l->peers[0].fd = fd;
-            return true;
-        }
-        close(fd);
+    bool done = false;
+    if (f->root && from->count > 0) {
+        union rt_net_place root = *f->root;
+        rt_net_set_port(&root, rt_net_port(&from->address[0]));
+        done = connect_to(l, &root, from->token);
     }
-    return false;
+    for (int i = 0; i < from->count && !done; i++)
+        done = connect_to(l, &from->address[i], from->token);
+    return done;
 }
 
 /* Of all who connected; others who found the port are sent away. Fails where one is missing: it
@@ -373,7 +356,7 @@ static int connect_all(struct rt_lifeline *l, struct rt_fabric *f)
     int error = all ? f->ops->allgather(f, &mine, all, sizeof mine) : -ENOMEM, state = 0;
     bool done = false;
     if (!error && l->rank != 0)
-        done = accept_invitation(l, &all[0]);
+        done = accept_invitation(l, f, &all[0]);
     if (!error)
         error = count_connected(l, f, done, &connected);
     if (!error && l->rank == 0)

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Two real hosts, 2 ranks on each, over TCP without MPI: the link between them is cut without a word.
-# Every rank says after RT_HOST_TIMEOUT whom it misses, and ends with a status that isn't 0. And: ranks of
-# one host that share the network but neither /dev/shm nor process numbers, as containers may, get on.
+# Two real hosts, 2 ranks on each, over TCP without MPI: the link between them that RT_INTERFACE names is
+# cut without a word; the other one stays, and nobody may take it for the first. Every rank says after
+# RT_HOST_TIMEOUT whom it misses, and ends with a status that isn't 0. And: ranks of one host that share
+# the network but neither /dev/shm nor process numbers, as containers may, get on.
 #   test-runtime-cut.sh RUNTIME_DEATH_CHECK MLP
 set -eu
 [ "$(id -u)" -eq 0 ] || { echo "needs root: makes network namespaces"; exit 77; }
@@ -18,6 +19,11 @@ clean() {
     hosts_down
 }
 hosts_up 2 ""
+ip -n "$(hosts_name 0)" link add v1 type veth peer name v1 netns "$(hosts_name 1)"
+for i in 0 1; do
+    ip -n "$(hosts_name $i)" addr add "10.78.0.$((i + 1))/24" dev v1
+    ip -n "$(hosts_name $i)" link set v1 up
+done
 trap clean EXIT
 
 fail() {
@@ -31,7 +37,7 @@ rank_on() {
     host=$1 rank=$2
     shift 2
     "$HOSTS_AGENT" "$(hosts_name "$host")" "exec env $settings RT_FABRIC=tcp RT_TABLE=none RT_SIZE=$size \
-        RT_RANK=$rank RT_ADDR=10.77.0.1 RT_PORT=4000 RT_INTERFACE=v0 DEATH_DIR=$HOSTS_RUN $*" \
+        RT_RANK=$rank RT_ADDR=10.78.0.1 RT_PORT=4000 RT_INTERFACE=v1 DEATH_DIR=$HOSTS_RUN $*" \
         >"$HOSTS_WORK/out.$rank" 2>&1 &
     pids="$pids $!"
 }
@@ -43,12 +49,12 @@ for rank in 0 1 2 3; do
     rank_on $((rank / 2)) $rank "$check" 9 kill 0 deaf
 done
 bytes() {
-    ip netns exec "$HOSTS_ID-sw" cat "/sys/class/net/p1/statistics/rx_bytes"
+    ip netns exec "$(hosts_name 0)" cat /sys/class/net/v1/statistics/rx_bytes
 }
 until [ "$(bytes)" -gt 1000000 ]; do # they are at work
     for pid in $pids; do kill -0 "$pid" || fail "a rank has ended"; done
 done
-ip netns exec "$HOSTS_ID-sw" ip link set p1 down
+ip -n "$(hosts_name 1)" link set v1 down
 start=$(date +%s%N)
 for pid in $pids; do
     status=0
