@@ -36,7 +36,10 @@ said 0 "is gone"
 RT_TABLE=none
 
 export RT_ALLREDUCE=ring
+RT_START_TIMEOUT=2
+export RT_START_TIMEOUT
 run 3 few
+unset RT_START_TIMEOUT
 unset RT_ALLREDUCE
 
 # a setting that only some ranks have: rank 0's counts
