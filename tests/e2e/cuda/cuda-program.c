@@ -5,11 +5,14 @@
  *   plain   to the end
  *   quiet   the same, and a kernel at the very end that nobody waits for
  *   graph   a kernel and a memory set captured into a graph, which is launched twice
+ *   driver  what a driver's initialisation does to a tool: before there is a capture, and after
  *   fork    a child that makes NCCL calls of its own, and ends
  *   many    N kernels more: cuda-program many N
  */
 #include <cuda_runtime.h>
+#include <dlfcn.h>
 #include <nccl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,6 +100,16 @@ static void launch_graph(cudaStream_t stream)
     MUST(cudaGraphDestroy(graph));
 }
 
+/* As CUDA_INJECTION64_PATH has it. */
+static void inject(void)
+{
+    const char *path = getenv("CUDA_INJECTION64_PATH");
+    void *library = path ? dlopen(path, RTLD_NOW) : NULL;
+    int (*initialise)(void) = library ? (int (*)(void))dlsym(library, "InitializeInjection") : NULL;
+    if (!initialise || initialise() != 1)
+        exit(1);
+}
+
 static void finish(void)
 {
     for (int i = 0; i < DEVICES; i++) {
@@ -121,7 +134,12 @@ static void fork_child(void)
 int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "plain";
+    bool driver = strcmp(how, "driver") == 0;
+    if (driver)
+        inject();
     setup();
+    if (driver)
+        inject();
     for (int i = 0; i < DEVICES; i++)
         compute_on(i);
     communicate();

@@ -195,6 +195,22 @@ def check_failures(runs):
         assert len([r for r in rows if r["name"] in (KERNEL, NCCL_KERNEL)]) == kernels, env
 
 
+def check_driver(runs):
+    """The driver loads the tracer as a tool, once more than it was: CUPTI is started once."""
+    folder, said = runs.run("driver", "driver")
+    assert said == "", said
+    check_tracks(runs.query(folder))
+
+
+def check_vendors(runs):
+    """Without the mock: the vendor's CUPTI, which finds no driver for the stand-in, or none."""
+    _, said = runs.run("vendor", LD_PRELOAD=f"{runs.build}/tracer/libringscope.so",
+                       LD_LIBRARY_PATH=os.getenv("LD_LIBRARY_PATH", "").replace(
+                           f"{runs.build}/tests/e2e/cuda", "/none"))
+    assert said.count("\n") <= 1, said
+    assert said == "" or said.startswith("ringscope: CUDA's kernels are not recorded, "), said
+
+
 def check_flood(runs):
     """More than there is room for: what is missing is counted."""
     folder, said = runs.run("many", "many", "3000", MOCK_CUPTI_REPEAT="40")
@@ -255,6 +271,8 @@ def main(build, program, nccl_program, mock=None):
         check_without_clock(runs)
         check_unwanted(runs)
         check_failures(runs)
+        check_driver(runs)
+        check_vendors(runs)
         check_flood(runs)
         check_graph(runs)
         check_fork(runs)
