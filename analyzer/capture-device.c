@@ -12,6 +12,7 @@
  * interval, unless the profiler plug-in gave one for its communicator.
  */
 #include "capture-internal.h"
+#include "kernel-names.h"
 
 #include <string.h>
 
@@ -364,11 +365,23 @@ static guint32 track_of_thread(RsCapture *c, guint32 tid)
     return rs_capture_track(c, t, G_MAXUINT32 - tid, FALSE);
 }
 
+/* A kernel's as people write it; its full name is its domain. */
+static void name_activity(RsCapture *c, const Activity *a, RsSig *s)
+{
+    s->name = rs_capture_string(c, a->e.name);
+    if (a->e.op != RS_OP_KERNEL)
+        return;
+    g_autofree gchar *name = rs_kernel_dup_name(rs_builder_text(c->b, s->name));
+    RsStr plain = rs_builder_string(c->b, name);
+    s->domain = plain != s->name ? s->name : 0;
+    s->name = plain;
+}
+
 static guint32 add_event(RsCapture *c, const Activity *a, guint32 track, RsSig *s)
 {
     s->op = a->e.op;
     s->api = RS_API_CUDA;
-    s->name = rs_capture_string(c, a->e.name);
+    name_activity(c, a, s);
     s->bytes = a->e.payload;
     if (a->x.graph) {
         g_autofree gchar *graph =

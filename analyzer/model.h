@@ -59,7 +59,7 @@ typedef struct {
     guint32 comm;       /* RsComm index, RS_NONE none */
     gint32 peer;        /* root, destination or source: rank in comm, or RsPeer */
     gint32 tag;
-    RsStr domain, category; /* ranges; category of what CUPTI told: graph and node */
+    RsStr domain, category; /* ranges; of what CUPTI told: a kernel's full name; graph and node */
     guint32 color;
     guint64 count; /* elements as passed */
     guint64 bytes; /* message: payload; collective: as nccl-tests count, what a rank passes,

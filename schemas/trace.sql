@@ -112,7 +112,7 @@ CREATE TABLE signatures (
     communicator_id INTEGER REFERENCES communicators,
     peer INTEGER NOT NULL,                 -- root, destination, source; -1 none, -2 any
     tag INTEGER NOT NULL,
-    range_domain_id INTEGER NOT NULL REFERENCES strings,
+    range_domain_id INTEGER NOT NULL REFERENCES strings, -- of a kernel: the compiler's name of it
     range_category_id INTEGER NOT NULL REFERENCES strings, -- of a device's work: graph and node
     color INTEGER NOT NULL,                -- ARGB
     count INTEGER NOT NULL,                -- elements as passed

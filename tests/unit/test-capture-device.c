@@ -42,7 +42,7 @@ static Writer begin(void)
     cw_anchor(w.f, 1000, 1000, 1700000000000000000, 40);
     cw_block(w.f, RS_BLOCK_CLOCK, 0, 0);
     cw_standard_defs(w.f, 0, 1);
-    w.nccl_kernel = cw_string(w.f, "_Z33ncclDevKernel_AllReduce_Sum_f32v");
+    w.nccl_kernel = cw_string(w.f, "_Z31ncclDevKernel_AllReduce_Sum_f32v");
     w.own_kernel = cw_string(w.f, "gemm");
     w.launch = cw_string(w.f, "cudaLaunchKernel");
     w.inner = cw_string(w.f, "cuLaunchKernelEx");
@@ -169,7 +169,7 @@ static void kernel_in_an_nccl_call_is_its_device_interval(void **state)
         assert_int_equal(s->api, s->comm == RS_NONE ? RS_API_CUDA : RS_API_NCCL);
     }
     assert_devices(m, "GPU 0 stream 7: gemm 200-250 <- cudaLaunchKernel 150\n"
-                      "GPU 0 stream 8: _Z33ncclDevKernel_AllReduce_Sum_f32v 300-900 <- "
+                      "GPU 0 stream 8: ncclDevKernel_AllReduce_Sum_f32 300-900 <- "
                       "cudaLaunchKernel 50\n"
                       "GPU 0 stream 8: ncclAllReduce 300-900 <- ncclAllReduce 0\n");
 }
@@ -219,7 +219,7 @@ static void group_over_two_unknown_streams_is_not_joined(void **state)
     next_thread(&w);
     put_call(&w, 1400, 6);
     put_kernel(&w, w.nccl_kernel, 1600, 1700, 6, 0, 9);
-    assert_devices(finish(&w), "GPU 0 stream 9: _Z33ncclDevKernel_AllReduce_Sum_f32v 600-700 <- "
+    assert_devices(finish(&w), "GPU 0 stream 9: ncclDevKernel_AllReduce_Sum_f32 600-700 <- "
                                "cudaLaunchKernel 400\n");
 }
 
@@ -256,7 +256,7 @@ static void interval_of_the_plug_in_is_not_doubled(void **state)
     put_call(&w, 1050, 5);
     put_kernel(&w, w.nccl_kernel, 1300, 1400, 5, 0, 8);
     assert_devices(finish(&w), "device (thread 77): ncclAllReduce 310-390 <- ncclAllReduce 0\n"
-                               "GPU 0 stream 8: _Z33ncclDevKernel_AllReduce_Sum_f32v 300-400 <- "
+                               "GPU 0 stream 8: ncclDevKernel_AllReduce_Sum_f32 300-400 <- "
                                "cudaLaunchKernel 50\n");
 }
 
@@ -276,9 +276,9 @@ static void call_on_another_thread_is_not_joined(void **state)
     for (guint i = 0; i < m->tracks->len; i++)
         threads += g_array_index(m->tracks, RsTrack, i).tid == 78;
     assert_int_equal(threads, 1);
-    assert_devices(m, "GPU 0 stream 8: _Z33ncclDevKernel_AllReduce_Sum_f32v 300-400 <- "
+    assert_devices(m, "GPU 0 stream 8: ncclDevKernel_AllReduce_Sum_f32 300-400 <- "
                       "cudaLaunchKernel 50\n"
-                      "GPU 0 stream 8: _Z33ncclDevKernel_AllReduce_Sum_f32v 500-600\n");
+                      "GPU 0 stream 8: ncclDevKernel_AllReduce_Sum_f32 500-600\n");
 }
 
 static guint count_calls(const RsModel *m, const gchar *name)

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-KERNEL, NCCL_KERNEL = "_Z4gemmv", "_Z20ncclDevKernel_Mockedv"
+KERNEL, NCCL_KERNEL = "gemm", "ncclDevKernel_Mocked"
 DEVICES = 2
 SLICES = """SELECT s.event_id, s.track, s.kind, s.name, s.seq, s.bytes, s.start_ns, s.end_ns,
 e.link_event_id AS link, g.api, g.member FROM slices s JOIN events e ON e.id = s.event_id
