@@ -3,11 +3,13 @@
  * One rank dies in the midst of allreduces; each other writes what it was told, and how long after,
  * into $DEATH_DIR/<rank>, and ends with status 3.
  *   runtime-death-check VICTIM WAY MICROSECONDS BEHAVIOUR
- * WAY: kill, segv, exit. BEHAVIOUR of the others: ends, or deaf: goes on as if nothing had
- * happened.
+ * WAY: kill, segv, exit. BEHAVIOUR of the others: ends; deaf: goes on as if nothing had happened;
+ * stays, for RT_ON_DEATH=error: lives on for longer than it could without, then ends. Or short: all
+ * end well after some allreduces, if nobody is killed before.
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -67,13 +69,29 @@ static void note_and_end(void)
     exit(3);
 }
 
+/* All that comes after a death fails alike, and ends. */
+static void live_on(void)
+{
+    const struct timespec longer_than_grace = {.tv_sec = 1, .tv_nsec = 500000000};
+    float one = 1;
+    for (int i = 0; i < 3; i++) {
+        int handle = rt_allreduce_async("more", &one, &one, 1, RT_FLOAT32, RT_SUM, 1, 1, NULL);
+        if ((handle < 0 ? handle : rt_wait(handle)) != -ECONNRESET)
+            exit(8);
+    }
+    nanosleep(&longer_than_grace, NULL);
+    if (rt_barrier_async(NULL) != -ECONNRESET || rt_shutdown() != -ECONNRESET)
+        exit(8);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 5)
         return 9;
     way = argv[2];
     delay_us = atol(argv[3]);
-    const int is_deaf = strcmp(argv[4], "deaf") == 0;
+    const int is_deaf = strcmp(argv[4], "deaf") == 0, stays = strcmp(argv[4], "stays") == 0;
+    const int rounds = strcmp(argv[4], "short") == 0 ? 10 : INT_MAX;
     static float data[30000];
     if (rt_init() < 0) {
         fprintf(stderr, "%s\n", rt_error());
@@ -82,13 +100,16 @@ int main(int argc, char **argv)
     pthread_t thread;
     if (rt_rank() == atoi(argv[1]) && pthread_create(&thread, NULL, die, NULL) != 0)
         return 9;
-    for (int i = 0;; i++) {
+    for (int i = 0; i < rounds; i++) {
         const uint64_t count = i % 3 == 0 ? 30000 : 100;
         int handle = rt_allreduce_async("data", data, data, count, RT_FLOAT32, RT_AVG, 1, 1, NULL);
         int error = handle < 0 ? handle : rt_wait(handle);
         if (error < 0 && is_deaf)
             pause();
+        if (error < 0 && stays)
+            live_on();
         if (error < 0)
             note_and_end();
     }
+    return rt_shutdown() < 0 ? 3 : 0;
 }

@@ -8,7 +8,8 @@ First in the midst of allreduces, at a drawn moment, on one host (shared memory,
 between hosts (sockets), and both: each other rank says rank, host and process of the dead, and ends
 with a status that isn't 0, by itself, or a second later where it goes on as if nothing had happened.
 Then at a drawn moment from the start of the process on, so that it may be missing, die between two
-steps of the start, or later: each other ends with a message, and somebody's names the dead.
+steps of the start, at work, or when all end: each other ends, with a message if it wasn't through, and
+somebody's names the dead.
 """
 import os
 import random
@@ -118,43 +119,44 @@ def die_at_work(way, hosts, behaviour, settings):
     for r in job.survivors():
         if f"rt: rank {r}: {text}" not in job.out(r):
             job.fail(f"rank {r} was not told that {text}")
-        expected = 3 if behaviour == "ends" else 1
+        expected = 1 if behaviour == "deaf" else 3
         if job.ranks[r].returncode != expected:
             job.fail(f"rank {r}: expected status {expected}")
-        if behaviour == "ends" and text not in job.note(r):
+        if behaviour != "deaf" and text not in job.note(r):
             job.fail(f"rank {r} got another error: {job.note(r)}")
         if ("rt: rank %d: ends" % r in job.out(r)) != (behaviour == "deaf"):
             job.fail(f"rank {r} should " + ("have been ended" if behaviour == "deaf"
                                             else "have ended by itself"))
-    knew = [(int(job.note(r).split()[0]) - died_ns) / 1e6 for r in job.survivors() if job.note(r)]
+    knew = [(int(job.note(r).split()[0]) - died_ns) / 1e6 for r in job.survivors() if behaviour == "ends"]
     print(f"{way}, {hosts} {settings}, others {behaviour}: {text}; "
           + "".join(f"known after {ms:.1f} ms; " for ms in knew)
           + f"all ended {(ended_ns - died_ns) / 1e9:.2f} s after")
     job.clean()
 
 
-def die_at_start(count):
-    """All at once: some wait for their deadline."""
+def die_any_time(count):
+    """All at once: some wait for their deadline. Who is through may well end with 0."""
     jobs = []
-    for _ in range(count):
-        victim = draw.randrange(RANKS)
-        job = Job(draw.choice(["1", "2,2", "1,1,1,1"]), victim, "kill", 10**8, "ends",
-                  RT_START_TIMEOUT="2", RT_ALLREDUCE=draw.choice(["auto", "ring"]))
+    for i in range(count):
+        victim, short = draw.randrange(RANKS), i % 2
+        job = Job(draw.choice(["1", "2,2", "1,1,1,1"]), victim, "kill", 10**8,
+                  "short" if short else "ends", RT_START_TIMEOUT="2",
+                  RT_ALLREDUCE=draw.choice(["auto", "ring"]))
         time.sleep(draw.random() * 0.08)
         job.ranks[victim].send_signal(signal.SIGKILL)
+        job.short = short
         jobs.append(job)
     for job in jobs:
         job.wait()
-        named = False
+        bad = [r for r in job.survivors() if job.ranks[r].returncode != 0]
         for r in job.survivors():
-            out = job.out(r)
-            if job.ranks[r].returncode == 0 or not re.search(r"rank", out):
+            if (r in bad) != ("rank" in job.out(r)) or (r not in bad and not job.short):
                 job.fail(f"rank {r}: expected a message and a status that isn't 0")
-            named = named or re.search(rf"rank[ 0-9]* {job.victim}\b", out) is not None
-        if not named:
+        names = re.compile(rf"rank[ 0-9]* {job.victim}\b")
+        if bad and not any(names.search(job.out(r)) for r in bad):
             job.fail(f"nobody names rank {job.victim}")
-        first = job.out(job.survivors()[0]).splitlines()[0]
-        print(f"killed at the start, rank {job.victim} of {job.hosts}: {first[:150]}")
+        first = job.out(bad[0]).splitlines()[0] if bad else "all others were through"
+        print(f"killed any time, rank {job.victim} of {job.hosts}: {first[:150]}")
         job.clean()
 
 
@@ -163,5 +165,6 @@ die_at_work("segv", "1", "deaf", {})
 die_at_work("exit", "1,1,1,1", "ends", {})
 die_at_work("kill", "1,1,1,1", "deaf", {"RT_ALLREDUCE": "halving-doubling"})
 die_at_work("segv", "2,2", "ends", {})
-die_at_work("exit", "1,3", "deaf", {})
-die_at_start(8)
+die_at_work("exit", "1,3", "ends", {})
+die_at_work("kill", "1,1,1,1", "stays", {"RT_ON_DEATH": "error", "RT_ALLREDUCE": "ring"})
+die_any_time(12)
