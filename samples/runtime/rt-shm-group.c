@@ -60,6 +60,8 @@ static int map(struct group *g)
     }
     if (error)
         g->mapped = NULL;
+    if (error && error != -EPROTO)
+        unlink(g->path); /* this rank will never come, so the group is none */
     close(fd);
     return error;
 }

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -140,6 +141,21 @@ static void region_of_other_size_is_refused(void **state)
     rt_shm_group_free(t);
 }
 
+static void region_that_finds_no_room_leaves_no_file(void **state)
+{
+    struct rlimit limit;
+    new_name();
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    const struct rlimit little = {.rlim_cur = 4096, .rlim_max = limit.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &little), 0);
+    struct rt_transport *t = rt_shm_group_new(name, 0, 2);
+    const int error = errno;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    assert_null(t);
+    assert_int_equal(error, EFBIG);
+    assert_false(file_exists());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +166,7 @@ int main(void)
         cmocka_unit_test(place_taken_twice_is_busy),
         cmocka_unit_test(what_is_no_file_is_an_error),
         cmocka_unit_test(region_of_other_size_is_refused),
+        cmocka_unit_test(region_that_finds_no_room_leaves_no_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
