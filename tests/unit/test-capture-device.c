@@ -111,7 +111,7 @@ static RsModel *finish(Writer *w)
     cw_block(w->f, RS_BLOCK_EVENTS, 1, 0);
     cw_end(w->f, RS_END_EXIT, 0, 0, 0);
     g_autofree gchar *folder = cw_make_folder();
-    g_autofree gchar *path = cw_save(w->f, folder, "host-500.rsc");
+    g_free(cw_save(w->f, folder, "host-500.rsc"));
     cw_free(w->f);
     const gchar *paths[] = {folder, NULL};
     g_autoptr(GError) error = NULL;
