@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "rt-fabric.h"
 #include "rt-links.h"
@@ -16,6 +17,7 @@
 #include "rt-transport-tcp.h"
 
 #define TAG_GATHER (-1)
+#define ANSWER_NS  2000000000u
 
 struct tcp_fabric {
     struct rt_fabric base;
@@ -115,13 +117,33 @@ static int receive_message(struct rt_fabric *f, int *ret_from, struct rt_bytes *
 
 /* ---- who is there ---- */
 
+static void started(struct rt_fabric *f)
+{
+    of(f)->links.base.deadline_ns = 0;
+}
+
+/* What doesn't answer keeps nobody for long: of its machine nobody else is asked. */
+static bool is_gone(struct tcp_fabric *t, int rank, const char **silent_machine)
+{
+    const struct rt_card *c = &t->job.cards[rank];
+    if (*silent_machine && strncmp(*silent_machine, c->machine, sizeof c->machine) == 0)
+        return true;
+    int fd = rt_net_connect(&t->links.places[rank], NULL, rt_net_now_ns() + ANSWER_NS);
+    if (fd >= 0)
+        close(fd);
+    if (fd == -ETIMEDOUT || fd == -EHOSTUNREACH || fd == -ENETUNREACH)
+        *silent_machine = c->machine;
+    return fd == -ECONNREFUSED || *silent_machine == c->machine;
+}
+
 static int find_gone(struct rt_fabric *f, char *ret, size_t bytes)
 {
     struct tcp_fabric *t = of(f);
+    const char *silent_machine = NULL;
     int found = 0;
     size_t n = 0;
     for (int r = 0; r < f->size && n < bytes; r++) {
-        if (r == f->rank || t->links.base.check(&t->links.base, r) == 0)
+        if (r == f->rank || !is_gone(t, r, &silent_machine))
             continue;
         const struct rt_card *c = &t->job.cards[r];
         n += (size_t)snprintf(ret + n, bytes - n, "%srank %d (%.100s, process %d) is gone",
@@ -150,6 +172,7 @@ static const struct rt_fabric_ops ops = {
     .flush = flush_messages,
     .is_sending = is_sending,
     .receive = receive_message,
+    .started = started,
     .find_gone = find_gone,
     .free = free_fabric,
 };

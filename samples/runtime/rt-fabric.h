@@ -42,6 +42,9 @@ struct rt_fabric_ops {
     bool (*is_sending)(const struct rt_fabric *f);
     /* 1 and a message (the caller frees its data), 0 none has come. */
     int (*receive)(struct rt_fabric *f, int *ret_from, struct rt_bytes *ret);
+    /* From now on a lifeline watches over the ranks: until then waits have a deadline, where this
+     * isn't NULL. */
+    void (*started)(struct rt_fabric *f);
     /* After a failure, while nobody watches over the ranks yet: names those that have ended. 1, or
      * 0 none has. NULL where the launcher ends all, then. */
     int (*find_gone)(struct rt_fabric *f, char *ret, size_t bytes);

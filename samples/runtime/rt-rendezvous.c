@@ -12,6 +12,7 @@
 #include "rt-meeting.h"
 #include "rt-root.h"
 
+#define START_S   10                    /* after the rendezvous, with RT_START_TIMEOUT */
 #define SHM_BYTES ((uint64_t)256 << 20) /* left free, or ranks of a host talk by TCP */
 
 int rt_meeting_fail(const struct rt_meeting *m, int error, const char *format, ...)
@@ -165,6 +166,7 @@ static int fill_places(struct rt_meeting *m)
     l->places = calloc((size_t)job->size, sizeof *l->places);
     for (int r = 0; r < job->size && l->places; r++)
         l->places[r] = job->cards[r].place;
+    l->base.deadline_ns = rt_net_now_ns() + ((uint64_t)m->seconds + START_S) * 1000000000u;
     return l->places ? 0 : -ENOMEM;
 }
 

@@ -5,8 +5,9 @@
  * Rank 0 listens at RT_ADDR, RT_PORT; every rank comes there and says where it listens itself; when
  * all have come rank 0 tells all of all. What is wrong with one rank is told to every rank that has
  * come: who is missing after RT_START_TIMEOUT seconds, whose RT_INTERFACE isn't there, who has the
- * same rank, or that rank 0 has no descriptors left. Strangers, and ranks of another RT_JOB, are
- * turned away.
+ * same rank, or that rank 0 has no descriptors left. Then waits have a deadline, RT_START_TIMEOUT
+ * and 10 s, until somebody watches over the ranks (rt_fabric_ops.started). Strangers, and ranks of
+ * another RT_JOB, are turned away.
  *
  * Settings, of the environment: RT_ADDR, a name or an address, IPv4 or IPv6, of rank 0's host (an
  * address must be one of it) · RT_PORT · RT_RANK, RT_SIZE, else those of the launcher ·

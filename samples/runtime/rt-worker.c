@@ -279,6 +279,8 @@ static int connect_ranks(struct rt_worker *w)
                         rank_died, w, &error, w->message, sizeof w->message);
     if (!w->lifeline)
         return error;
+    if (w->fabric->ops->started)
+        w->fabric->ops->started(w->fabric);
     error = agree(w);
     if (!error)
         w->bells = rt_bells_new(w->fabric, (const char(*)[RT_HOST_MAX])w->hosts, &error);

@@ -7,7 +7,7 @@
  * message is its length and its bytes. Waiting sleeps in poll.
  *
  * Threads: one at a time for all transports of one `links`.
- * Errors: -ECONNRESET the peer has closed, or isn't there any more; -EMSGSIZE.
+ * Errors: -ECONNRESET the peer has closed, or isn't there any more; -EMSGSIZE; -ETIMEDOUT.
  */
 #ifndef RT_TRANSPORT_TCP_H
 #define RT_TRANSPORT_TCP_H
@@ -23,6 +23,8 @@ struct rt_tcp_links {
     /* Whether `rank`, which made none, still can; asked each second. -ECONNRESET: it is gone. */
     int (*check)(struct rt_tcp_links *links, int rank);
     int news; /* a descriptor for poll */
+    /* Waits that last until then, CLOCK_MONOTONIC's, end with -ETIMEDOUT; 0: none does. */
+    uint64_t deadline_ns;
 };
 
 /* Over ranks[0], ranks[1], ..., of which ranks[rank] is this one. Local. NULL with errno set. */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A message's own cost doesn't count, and what was received is in cache when it is reduced. */
@@ -177,6 +178,21 @@ static int check_awaited(struct tcp_transport *t, const struct rt_request *reque
     return error;
 }
 
+/* For poll: whether somebody has gone, and the deadline, are looked at in between. -ETIMEDOUT. */
+static int time_to_wait(const struct tcp_transport *t, bool awaits_peer)
+{
+    const uint64_t deadline = t->links->deadline_ns;
+    struct timespec ts;
+    if (!deadline)
+        return awaits_peer ? CHECK_MS : -1;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    const uint64_t now = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+    if (now >= deadline)
+        return -ETIMEDOUT;
+    const uint64_t left_ms = (deadline - now) / 1000000 + 1;
+    return left_ms < CHECK_MS ? (int)left_ms : CHECK_MS;
+}
+
 static int sleep_until_some(struct tcp_transport *t, struct rt_request *requests, unsigned n)
 {
     unsigned polled = 0;
@@ -197,7 +213,10 @@ static int sleep_until_some(struct tcp_transport *t, struct rt_request *requests
     }
     if (awaits_peer)
         t->polled[polled++] = (struct pollfd){.fd = t->links->news, .events = POLLIN};
-    const int some = poll(t->polled, polled, awaits_peer ? CHECK_MS : -1);
+    const int ms = time_to_wait(t, awaits_peer);
+    if (ms == -ETIMEDOUT)
+        return ms;
+    const int some = poll(t->polled, polled, ms);
     if (some < 0)
         return errno == EINTR ? 0 : -errno;
     return some == 0 ? check_awaited(t, requests, n) : 0;

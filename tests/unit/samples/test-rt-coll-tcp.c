@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,6 +121,43 @@ static void recv_from_peer_that_ended_before_it_connected_returns_connreset(void
     assert_int_equal(run_ranks_tcp(2, true, true, 0, awaiting_rank, NULL), 0);
 }
 
+struct patience {
+    int is_connected;
+    int through; /* atomic */
+};
+
+/* Rank 1 is there, connected or not, and says nothing. */
+static int patient_rank(struct rt_links *links, void *argument)
+{
+    struct patience *p = argument;
+    static const int ranks[] = {0, 1};
+    struct rt_transport *t = rt_transport_tcp_new(&links->base, 3, ranks, 2, links->rank);
+    int32_t value = 1;
+    struct rt_request r;
+    int error = t ? 0 : -ENOMEM;
+    if (!error && p->is_connected) /* both ways */
+        error = rt_allreduce(t, &value, &value, 1, RT_INT32, RT_SUM);
+    links->base.deadline_ns = rt_net_now_ns() + 30000000;
+    if (!error && links->rank == 0) {
+        error = t->ops->recv(t, &value, sizeof value, 1, &r);
+        error = error ? error : t->ops->wait(t, &r, 1);
+        error = error == -ETIMEDOUT ? 0 : FAILED;
+        __atomic_store_n(&p->through, 1, __ATOMIC_RELEASE);
+    }
+    while (!__atomic_load_n(&p->through, __ATOMIC_ACQUIRE))
+        sched_yield();
+    rt_transport_tcp_free(t);
+    return error;
+}
+
+static void recv_from_silent_peer_with_deadline_is_timedout(void **state)
+{
+    for (int is_connected = 0; is_connected < 2; is_connected++) {
+        struct patience p = {.is_connected = is_connected};
+        assert_int_equal(run_links(2, false, false, patient_rank, &p), 0);
+    }
+}
+
 static int disagreeing_rank(struct rt_transport *t, void *argument)
 {
     int32_t values[8] = {0};
@@ -184,6 +222,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(wait_for_many_crossing_messages_delivers_all_in_order),
         cmocka_unit_test(allreduce_when_peer_leaves_returns_connreset),
         cmocka_unit_test(recv_from_peer_that_ended_before_it_connected_returns_connreset),
+        cmocka_unit_test(recv_from_silent_peer_with_deadline_is_timedout),
         cmocka_unit_test(allreduce_of_different_counts_is_an_error_not_an_overrun),
     };
     const struct CMUnitTest threads[] = {
