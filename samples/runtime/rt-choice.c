@@ -126,6 +126,33 @@ int rt_choice_add(struct rt_choice *c, uint64_t up_to, struct rt_plan plan)
     return 0;
 }
 
+static unsigned least(const double *values, unsigned n)
+{
+    unsigned best = 0;
+    for (unsigned i = 1; i < n; i++)
+        if (values[i] < values[best])
+            best = i;
+    return best;
+}
+
+void rt_choice_pick(const double *seconds, unsigned sizes, unsigned plans, unsigned *ret)
+{
+    double sum[RT_CHOICE_PLANS_MAX] = {0}; /* that ends with this plan at this size */
+    uint8_t before[RT_CHOICE_STEPS_MAX][RT_CHOICE_PLANS_MAX] = {{0}};
+    for (unsigned i = 0; i < sizes; i++) {
+        const double *at = seconds + i * plans, quickest = at[least(at, plans)];
+        const unsigned best = least(sum, plans);
+        const double changed = sum[best] + (i > 0 ? RT_CHOICE_CHANGE : 0);
+        for (unsigned p = 0; p < plans; p++) {
+            before[i][p] = (uint8_t)(sum[p] <= changed ? p : best);
+            sum[p] = (sum[p] <= changed ? sum[p] : changed) + at[p] / quickest - 1;
+        }
+    }
+    unsigned plan = least(sum, plans);
+    for (unsigned i = sizes; i-- > 0; plan = before[i][plan])
+        ret[i] = plan;
+}
+
 double rt_plan_cost(struct rt_plan plan, const struct rt_layout *layout, const struct rt_costs *c,
                     uint64_t bytes)
 {

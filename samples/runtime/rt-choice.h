@@ -68,6 +68,14 @@ struct rt_choice rt_choice_same_bits(void);
 /* Appends a step; what is chosen again takes no room. -E2BIG. */
 int rt_choice_add(struct rt_choice *c, uint64_t up_to, struct rt_plan plan);
 
+#define RT_CHOICE_PLANS_MAX 16
+/* Picks one of `plans` for each size, in ascending order: seconds[size * plans + plan], all above
+ * 0. What one loses by is 1 less than its time over the quickest's; a change from one size to the
+ * next counts as RT_CHOICE_CHANGE; the sum is least. So what was quickest by chance at a single
+ * size, or by little, isn't taken, and what loses by more than two changes never is. */
+#define RT_CHOICE_CHANGE 0.04
+void rt_choice_pick(const double *seconds, unsigned sizes, unsigned plans, unsigned *ret);
+
 struct rt_costs {
     struct rt_cost inside, across;
 };

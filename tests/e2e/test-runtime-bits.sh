@@ -59,6 +59,16 @@ grep -q '^topology MPI 1,1,1$' "$work/a/table"
 grep -q '^topology MPI 1,2$' "$work/a/table"
 [ "$(ls "$work/a")" = table ]
 bits 3 1,2 RT_TABLE="$work/a/table" >/dev/null
+# the table is compared with what is quickest now: each size has a line, whatever comes out
+cp "$work/a/table" "$work/checked"
+status=0
+on_hosts "$mpi" 3 1,2 "$train" "$tune" --table "$work/checked" --from 64 --to 1024 --rounds 2 --check \
+    </dev/null >"$work/check" || status=$?
+cat "$work/check"
+[ "$status" -le 1 ] && cmp "$work/a/table" "$work/checked"
+[ "$(grep -cE '^ +(64|128|256|512|1024) +[a-z].* [0-9.]+$' "$work/check")" -eq 5 ]
+case $status in 0) word=met ;; 1) word=MISSED ;; esac
+grep -qE "^RATIO [0-9.]+ BAR <= 1.1 $word: the table's choice over the quickest, at [0-9]+ bytes$" "$work/check"
 bits 3 2,1 RT_TABLE="$work/a/table" >/dev/null # predicted
 
 for name in tree ring; do

@@ -168,6 +168,35 @@ static void predicted_order_follows_the_costs(void **state)
     rt_layout_release(&two);
 }
 
+/* Four sizes, three plans. */
+static void expect_picks(const double *seconds, unsigned a, unsigned b, unsigned c, unsigned d)
+{
+    unsigned got[4];
+    const unsigned expected[] = {a, b, c, d};
+    rt_choice_pick(seconds, 4, 3, got);
+    for (int i = 0; i < 4; i++)
+        if (got[i] != expected[i])
+            fail_msg("size %d: %u, expected %u", i, got[i], expected[i]);
+}
+
+static void pick_takes_the_quickest_but_for_what_is_quick_by_chance(void **state)
+{
+    const double clear[] = {1, 2, 3, 2, 1, 3, 9, 5, 4, 9, 5, 4};
+    const double by_little[] = {1, 1.02, 3, 1.03, 1, 3, 1, 1.01, 3, 1.02, 1, 3};
+    const double one_size[] = {1, 2, 3, 1.07, 1, 3, 1, 2, 3, 1, 2, 3};
+    const double far_at_one[] = {1, 2, 3, 1.2, 1, 3, 1, 2, 3, 1, 2, 3};
+    const double from_then_on[] = {1, 2, 3, 1.03, 1, 3, 1.03, 1, 3, 1.03, 1, 3};
+    const double single[] = {3, 2, 1};
+    unsigned got;
+    expect_picks(clear, 0, 1, 2, 2);
+    expect_picks(by_little, 1, 1, 1, 1);
+    expect_picks(one_size, 0, 0, 0, 0);
+    expect_picks(far_at_one, 0, 1, 0, 0);
+    expect_picks(from_then_on, 0, 1, 1, 1);
+    rt_choice_pick(single, 1, 3, &got);
+    assert_int_equal(got, 2);
+}
+
 static void same_bits_takes_only_what_has_them(void **state)
 {
     struct rt_choice c = rt_choice_same_bits();
@@ -245,6 +274,7 @@ int main(void)
         IN_FOLDER(what_was_written_is_read_and_sections_of_others_stay),
         IN_FOLDER(another_topology_is_predicted_by_the_costs),
         cmocka_unit_test(predicted_order_follows_the_costs),
+        cmocka_unit_test(pick_takes_the_quickest_but_for_what_is_quick_by_chance),
         cmocka_unit_test(same_bits_takes_only_what_has_them),
         IN_FOLDER(a_damaged_table_is_refused_with_its_line),
         IN_FOLDER(a_missing_table_says_so),
