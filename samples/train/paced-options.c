@@ -29,7 +29,7 @@ static void usage(FILE *to, const char *program)
     fprintf(to,
             "  --work     computes in processor time, in place of sleep\n"
             "  --plain    by MPI alone, without the runtime\n"
-            "  --dir DIR  for batches and checkpoint, removed at the end (/tmp)\n"
+            "  --dir DIR  for batches and checkpoints, of which nothing stays (/tmp)\n"
             "  --log DIR  writes DIR/rank-R: phase, start and duration in ns (not at all)\n"
             "example: mpirun -np 4 %s --steps 50 --compute 20\n",
             program);

@@ -340,7 +340,7 @@ int main(int argc, char **argv)
     if (p.rank == 0)
         printf("parameters %s on %d ranks, checksum %016llx\n", differing ? "DIFFER" : "identical",
                p.size, (unsigned long long)sum);
-    paced_files_remove(&p);
+    paced_files_close(&p);
     p.way->end(&p);
     release(&p);
     rt_faults_end(&p.faults);

@@ -67,11 +67,10 @@ void paced_exchange(struct paced *p);
 void paced_send(struct paced *p, int to);
 void paced_receive(struct paced *p, int from);
 
-/* ---- paced-files.c: a file of batches, read again and again, and one that checkpoints go to ----
- */
+/* ---- paced-files.c: a file of batches, read again and again, and new ones for checkpoints ---- */
 
 void paced_files_open(struct paced *p);
-void paced_files_remove(struct paced *p);
+void paced_files_close(struct paced *p);
 void paced_read_batch(struct paced *p, int step);
 void paced_write_checkpoint(struct paced *p);
 

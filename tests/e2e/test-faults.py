@@ -292,6 +292,8 @@ def words_of(fault):
 
 
 def check_silence(r, seen):
+    left = sorted(p.name for p in r.folder.iterdir() if p.name.startswith("paced-"))
+    check(not left, f"files left: {left}", r)
     if r.merged.returncode:
         print(r.merged.stderr)
         check(False, "the captures don't merge", r)
