@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CUPTI under the tracer: python3 test-cuda.py BUILD_ROOT PROGRAM NCCL_PROGRAM [MOCK]
+"""CUPTI under the tracer: python3 test-cuda.py BUILD_ROOT PROGRAM NCCL_PROGRAM [MOCK [TRAINING]]
 
 PROGRAM (cuda-program.c) and NCCL_PROGRAM (../nccl/nccl-program.c) run with the stand-in CUDA runtime
 and MOCK (mock-cupti.c), which tells of its work as CUPTI does: what it did must be in the trace, on
 the tracks of its streams, joined to the calls that caused it. Then CUPTI fails in many ways, which
-must leave one line and all else.
+must leave one line and all else. TRAINING (samples/train/mlp) does the same under MPI.
 """
 import collections
 import importlib.util
@@ -261,7 +261,28 @@ def check_nccl(runs, program):
         assert len(kernels) == nccl.RANKS and all(k["n"] >= 10 for k in kernels), kernels
 
 
-def main(build, program, nccl_program, mock=None):
+def check_training(runs, training):
+    """MPI between processes, NCCL by a thread of the runtime: every operation has a kernel."""
+    folder = runs.work / "training"
+    env = runs.environment(folder, {}, trace="nccl,mpi,nvtx,cuda")
+    preload = env.pop("LD_PRELOAD")
+    env.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    done = subprocess.run(["mpirun.openmpi", "--oversubscribe", "-np", "2", "env",
+                           f"LD_PRELOAD={preload}", training, "--steps", "4"], env=env, text=True,
+                          capture_output=True, timeout=60, check=False)
+    assert done.returncode == 0, done
+    rows = runs.query(folder, """SELECT r.rank, SUM(s.kind = 0 AND c.name <> 'other' AND s.count > 0
+AND s.api = 2) AS calls, SUM(s.kind = 1 AND s.api = 2) AS intervals, SUM(s.op = 6) AS kernels,
+SUM(s.kind = 1 AND e.link_event_id IS NULL) AS loose FROM events e JOIN signatures s ON
+s.id = e.signature_id JOIN enum_class c ON c.id = s.class JOIN tracks t ON t.id = e.track_id JOIN
+ranks r ON r.id = t.rank_id GROUP BY r.rank""")
+    assert len(rows) == 2, rows
+    for r in rows:
+        assert r["calls"] == r["intervals"] >= 8 and r["loose"] == 0, rows
+        assert 4 <= r["kernels"] <= r["calls"], rows  # one for a group
+
+
+def main(build, program, nccl_program, mock=None, training=None):
     if not mock:
         print("needs the vendor's cupti.h for a mock of CUPTI")
         return 77
@@ -278,6 +299,8 @@ def main(build, program, nccl_program, mock=None):
         check_fork(runs)
         check_exit(runs)
         check_nccl(runs, nccl_program)
+        if training:
+            check_training(runs, training)
     return 0
 
 
