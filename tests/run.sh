@@ -7,7 +7,8 @@
 #
 # Builds: build (gcc, all suites), build-clang and build-bare (every feature off): unit tests;
 # build-sanitize (address and undefined behaviour): unit tests and fuzz corpora; build-threads (thread
-# sanitizer): rt_coll with ranks as threads of one process, which is all that is compiled there.
+# sanitizer): rt_coll with ranks as threads of one process, and the runtime over TCP with four threads
+# of each rank; no more is compiled there.
 set -eu
 cd "$(dirname "$0")/.."
 case "${1:-all}" in
@@ -44,9 +45,11 @@ if [ "$what" = all ]; then
         -Db_lundef=false
     targets="tests/unit/samples/test-rt-coll-types tests/unit/samples/test-rt-coll-bits \
         tests/unit/samples/test-rt-coll-tcp tests/unit/samples/test-rt-links \
-        tests/unit/samples/test-rt-table"
+        tests/unit/samples/test-rt-table tests/e2e/runtime-threads-check-tcp \
+        samples/runtime/run/rt-run"
     CC=clang build build-threads \
-        "rt-coll-types rt-coll-bits rt-coll-tcp rt-links test-rt-table --test-args threads" \
+        "rt-coll-types rt-coll-bits rt-coll-tcp rt-links test-rt-table runtime-threads-tcp \
+            --test-args threads" \
         -Db_sanitize=thread -Db_lundef=false -Dmpi=disabled -Dcuda=disabled -Dviewer=disabled \
         -Dstacks=disabled
 fi
