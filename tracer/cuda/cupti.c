@@ -4,7 +4,7 @@
  * times a second by the drain thread, which alone reads it; stopped before the process is.
  *
  * CUPTI stamps the host's calls, and fits the device's times to, our own clock where it takes one:
- * ticks as nanoseconds, and back without loss. Else a pair of readings at each look ties its clock
+ * ticks as nanoseconds, and back to within one. Else a pair of readings at each look ties its clock
  * to ours.
  * Whatever goes wrong turns this part off, says so once, and the rest goes on.
  */
@@ -292,10 +292,12 @@ static const char *enable(char *text, size_t size)
         if (i == 0)
             return explain(result, "record kernels", text, size);
         size_t n = strlen(lacking);
-        snprintf(lacking + n, sizeof(lacking) - n, "%s%s", n ? ", " : "no ", wanted_kinds[i].what);
+        snprintf(lacking + n, sizeof(lacking) - n, "%s%s", n ? ", " : "", wanted_kinds[i].what);
     }
-    if (lacking[0])
-        rs_core->meta("off.cuda", lacking);
+    if (lacking[0]) {
+        snprintf(text, size, "CUPTI refuses %s", lacking);
+        rs_core->meta("off.cuda.kinds", text);
+    }
     return NULL;
 }
 
