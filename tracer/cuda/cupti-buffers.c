@@ -48,7 +48,7 @@ uint8_t *rs_cupti_buffer_ask(void)
 static struct buffer *find(const uint8_t *memory)
 {
     for (unsigned i = 0; i < RS_CUPTI_BUFFERS; i++)
-        if (__atomic_load_n(&buffers[i].state, __ATOMIC_ACQUIRE) != FREE &&
+        if (__atomic_load_n(&buffers[i].state, __ATOMIC_ACQUIRE) >= OUT &&
             buffers[i].memory == memory)
             return &buffers[i];
     return NULL;
