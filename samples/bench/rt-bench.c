@@ -12,11 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "bench-options.h"
 #include "bench-values.h"
+#include "rt-clock.h"
 #include "rt-train.h"
 #include "rt.h"
 
@@ -164,13 +164,6 @@ enum { COLLECTIVES = sizeof collectives / sizeof *collectives };
 
 /* ---- one size ---- */
 
-static double now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
-}
-
 static void run(struct bench *b, void *out, int times)
 {
     for (int i = 0; i < times; i++) {
@@ -202,9 +195,9 @@ static void measure(struct bench *b, void *out, uint64_t bytes)
     b->c->fill(b);
     run(b, out, b->o.warm_up);
     meet();
-    double us = now_us();
+    const uint64_t start_ns = rt_now_ns();
     run(b, out, b->o.iterations);
-    us = (now_us() - us) / b->o.iterations;
+    double us = (double)(rt_now_ns() - start_ns) / 1e3 / b->o.iterations;
     check("mean of the time", rt_mean_over_ranks("time", &us, 1, 1));
     double algbw = (double)bytes / us / 1e3, busbw = algbw * b->c->factor(rt_size());
     char wrong[24] = "N/A";

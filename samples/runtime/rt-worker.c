@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "rt-bells.h"
+#include "rt-clock.h"
 #include "rt-coordinator.h"
 #include "rt-file.h"
 #include "rt-jobs.h"
@@ -138,13 +139,6 @@ static int coordinate(struct rt_worker *w)
 
 /* ---- what takes too long ---- */
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* How often rank 0 looks, although it may have nothing to do itself: others may wait for it. 0:
  * never. */
 static uint64_t stall_look_ns(const struct rt_worker *w)
@@ -201,7 +195,7 @@ static void rest(struct rt_worker *w, uint32_t number)
         .under_way = w->jobs.under_way > 0,
         .sending = w->fabric->ops->is_sending(w->fabric),
     };
-    uint64_t rest_ns = rt_pace_rest_ns(&w->pace, now_ns(), work);
+    uint64_t rest_ns = rt_pace_rest_ns(&w->pace, rt_now_ns(), work);
     const uint64_t look_ns = w->coordinator ? stall_look_ns(w) : 0;
     if (look_ns > 0 && rest_ns > look_ns)
         rest_ns = look_ns;
@@ -210,7 +204,7 @@ static void rest(struct rt_worker *w, uint32_t number)
     else
         sched_yield();
     if (rt_bells_number(w->bells) != number)
-        rt_pace_active(&w->pace, now_ns());
+        rt_pace_active(&w->pace, rt_now_ns());
 }
 
 static int run_cycles(struct rt_worker *w)
@@ -218,9 +212,9 @@ static int run_cycles(struct rt_worker *w)
     int done = 0;
     while (done >= 0 && !w->jobs.ended) {
         const uint32_t number = rt_bells_number(w->bells);
-        done = cycle(w, now_ns());
+        done = cycle(w, rt_now_ns());
         if (done > 0)
-            rt_pace_active(&w->pace, now_ns());
+            rt_pace_active(&w->pace, rt_now_ns());
         else if (done == 0 && !w->jobs.ended)
             rest(w, number);
     }

@@ -15,22 +15,15 @@
 #include <nccl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "paced.h"
+#include "rt-clock.h"
 #include "rt-nvtx.h"
 
 void paced_die(const struct paced *p, const char *what, const char *why)
 {
     fprintf(stderr, "paced: rank %d: %s: %s\n", p->rank, what, why);
     exit(1);
-}
-
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 /* ---- phases ---- */
@@ -42,7 +35,7 @@ struct phase {
 
 static struct phase begin(struct paced *p, const char *name)
 {
-    struct phase phase = {name, now_ns()};
+    struct phase phase = {name, (int64_t)rt_now_ns()};
     rt_nvtx_push(name);
     rt_faults_phase_begin(&p->faults, name);
     return phase;
@@ -54,7 +47,7 @@ static void end(struct paced *p, struct phase phase)
     rt_nvtx_pop();
     if (p->log)
         fprintf(p->log, "%s %lld %lld\n", phase.name, (long long)phase.start_ns,
-                (long long)(now_ns() - phase.start_ns));
+                (long long)((int64_t)rt_now_ns() - phase.start_ns));
 }
 
 /* `parts` of the step's computing time are 1. */
@@ -242,12 +235,13 @@ static void train(struct paced *p)
 {
     for (int s = 0; s < p->o.steps; s++) {
         rt_faults_step(&p->faults, s);
-        int64_t start = now_ns();
+        int64_t start = (int64_t)rt_now_ns();
         rt_nvtx_push("step");
         train_step(p, s);
         rt_nvtx_pop();
         if (p->log)
-            fprintf(p->log, "step %lld %lld\n", (long long)start, (long long)(now_ns() - start));
+            fprintf(p->log, "step %lld %lld\n", (long long)start,
+                    (long long)((int64_t)rt_now_ns() - start));
         if (p->rank == 0) {
             printf("step %d\n", s);
             fflush(stdout);

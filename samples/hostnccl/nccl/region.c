@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "internal.h"
+#include "rt-clock.h"
 #include "rt-file.h"
 #include "rt-process.h"
 
@@ -305,13 +306,6 @@ static void name_missing(const struct hostnccl_region *region, char *ret, size_t
 
 /* ---- waiting for all ---- */
 
-static uint64_t now_ms(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000u + (uint64_t)ts.tv_nsec / 1000000u;
-}
-
 static ncclResult_t read_timeout(uint64_t *ret_ms)
 {
     const char *text = secure_getenv("HOSTNCCL_INIT_TIMEOUT_MS");
@@ -357,7 +351,8 @@ ncclResult_t hostnccl_region_await(const struct hostnccl_region *region, const b
 {
     const struct timespec limit = {.tv_nsec = LOOK_NS};
     uint32_t *arrived = &region->head->arrived, now;
-    uint64_t begin = now_ms(), timeout_ms;
+    const uint64_t begin_ns = rt_now_ns();
+    uint64_t timeout_ms;
     ncclResult_t result = read_timeout(&timeout_ms);
     if (result != ncclSuccess)
         return result;
@@ -365,7 +360,7 @@ ncclResult_t hostnccl_region_await(const struct hostnccl_region *region, const b
         if (syscall(SYS_futex, arrived, FUTEX_WAIT, now, &limit, NULL, 0) == 0 ||
             errno != ETIMEDOUT)
             continue;
-        result = check_hope(region, aborted, now_ms() - begin, timeout_ms);
+        result = check_hope(region, aborted, (rt_now_ns() - begin_ns) / 1000000, timeout_ms);
         if (result != ncclSuccess &&
             __atomic_load_n(arrived, __ATOMIC_SEQ_CST) < (uint32_t)region->ranks)
             return result;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "rt-clock.h"
 #include "rt-transport-mpi.h"
 
 /* Long enough that a message's own cost doesn't count, short enough for an int of bytes and for
@@ -88,13 +89,6 @@ static int post_recv(struct rt_transport *t, void *data, uint64_t bytes, int pee
     return 0;
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* Naps are a small part of what was waited so far, and short beside what sockets hold. */
 static void give_way(uint64_t waited_ns)
 {
@@ -121,7 +115,7 @@ static int wait_some(MPI_Request *pending, unsigned n)
             return 0;
         if (looks % LOOKS != 0)
             continue;
-        const uint64_t now = now_ns();
+        const uint64_t now = rt_now_ns();
         begin_ns = begin_ns ? begin_ns : now;
         give_way(now - begin_ns);
     }

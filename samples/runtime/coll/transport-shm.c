@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "rt-clock.h"
 #include "rt-process.h"
 #include "rt-shm-inside.h"
 #include "rt-step.h"
@@ -281,13 +282,6 @@ static int shm_recv_reduce(struct rt_transport *base, void *out, const void *ope
 
 /* ---- waiting ---- */
 
-static uint64_t now_ns(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 static void pause_briefly(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -380,14 +374,14 @@ static int spin(struct rt_transport_shm *t, struct rt_request *requests, unsigne
                 unsigned *ret_pending)
 {
     const unsigned rounds = t->is_crowded ? ROUNDS_CROWDED : ROUNDS;
-    uint64_t end = now_ns() + (t->is_crowded ? SPIN_CROWDED_NS : SPIN_NS);
+    uint64_t end = rt_now_ns() + (t->is_crowded ? SPIN_CROWDED_NS : SPIN_NS);
     for (unsigned i = 1;; i++) {
         int moved = advance_all(t, requests, n, ret_pending);
         if (moved != 0 || *ret_pending == 0)
             return moved;
         pause_briefly();
         if (i % rounds == 0) {
-            if (now_ns() >= end)
+            if (rt_now_ns() >= end)
                 return 0;
             sched_yield();
         }

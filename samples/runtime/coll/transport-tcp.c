@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "rt-clock.h"
 #include "rt-transport-tcp.h"
 
 #include <errno.h>
@@ -7,7 +8,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
 /* A message's own cost doesn't count, and what was received is in cache when it is reduced. */
@@ -182,11 +182,9 @@ static int check_awaited(struct tcp_transport *t, const struct rt_request *reque
 static int time_to_wait(const struct tcp_transport *t, bool awaits_peer)
 {
     const uint64_t deadline = t->links->deadline_ns;
-    struct timespec ts;
     if (!deadline)
         return awaits_peer ? CHECK_MS : -1;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    const uint64_t now = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+    const uint64_t now = rt_now_ns();
     if (now >= deadline)
         return -ETIMEDOUT;
     const uint64_t left_ms = (deadline - now) / 1000000 + 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "rt-clock.h"
 #include "rt-tune.h"
 
 #define ROUND_SECONDS   1e-3
@@ -14,11 +14,10 @@
 #define OTHERS_SECONDS  0.02 /* what a round may lose to others on the machine */
 #define ROUNDS_TO_TELL  8    /* one of these it will not */
 
-static double now(void)
+/* Seconds. */
+static double since(uint64_t start_ns)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+    return (double)(rt_now_ns() - start_ns) / 1e9;
 }
 
 static int compare(const void *a, const void *b)
@@ -63,9 +62,9 @@ static int find_repeats(struct rt_tune *t, uint64_t bytes)
     double taken = 0;
     int error = run_plan(t, t->plans[0], bytes);
     for (int i = 0; i < 5 && !error; i++) {
-        const double start = now();
+        const uint64_t start = rt_now_ns();
         error = run_plan(t, t->plans[0], bytes);
-        const double one = now() - start;
+        const double one = since(start);
         taken = i == 0 || one < taken ? one : taken;
     }
     error = error ? error : slowest(t, &taken);
@@ -83,10 +82,10 @@ static int one_round(struct rt_tune *t, struct rt_plan plan, uint64_t bytes, boo
     int error = first || repeats > 1 ? run_plan(t, plan, bytes) : 0;
     if (!error)
         error = rt_barrier(t->groups.all);
-    const double start = now();
+    const uint64_t start = rt_now_ns();
     for (int i = 0; i < repeats && !error; i++)
         error = run_plan(t, plan, bytes);
-    *ret = (now() - start) / repeats;
+    *ret = since(start) / repeats;
     return error ? error : slowest(t, ret);
 }
 
@@ -143,7 +142,7 @@ static int play_round(struct rt_tune *t, uint64_t bytes, int r)
 
 int rt_tune_measure_size(struct rt_tune *t, uint64_t bytes, double *ret)
 {
-    const double start = now();
+    const uint64_t start = rt_now_ns();
     const int least = t->options.rounds > 0 ? t->options.rounds : USUAL_ROUNDS;
     double taken = 0;
     int error = find_repeats(t, bytes);
@@ -153,7 +152,7 @@ int rt_tune_measure_size(struct rt_tune *t, uint64_t bytes, double *ret)
            (t->round_count < least || (t->options.rounds == 0 && taken < USUAL_SECONDS))) {
         error = play_round(t, bytes, t->round_count++);
         leave_out_hopeless(t);
-        taken = now() - start;
+        taken = since(start);
         error = error ? error : slowest(t, &taken);
     }
     for (unsigned p = 0; p < t->plan_count && !error; p++)
@@ -170,7 +169,7 @@ static int ping(struct rt_tune *t, int here, int there, uint64_t bytes, double *
     const int peer = all->rank == here ? there : here, repeats = repeats_for(bytes);
     struct rt_request request;
     int error = rt_barrier(all);
-    const double start = now();
+    const uint64_t start = rt_now_ns();
     for (int i = 0; i < 2 * repeats && !error; i++) {
         if (all->rank != here && all->rank != there)
             break;
@@ -180,7 +179,7 @@ static int ping(struct rt_tune *t, int here, int there, uint64_t bytes, double *
         if (!error)
             error = all->ops->wait(all, &request, 1);
     }
-    *ret = (now() - start) / repeats / 2;
+    *ret = since(start) / repeats / 2;
     if (all->rank != here)
         *ret = 0;
     return error ? error : slowest(t, ret);
@@ -207,10 +206,10 @@ static double reduction_cost(struct rt_tune *t)
     const uint64_t count = (t->options.to < 1u << 20 ? t->options.to : 1u << 20) / sizeof(float);
     double rounds[5];
     for (int i = 0; i < 5; i++) {
-        const double start = now();
+        const uint64_t start = rt_now_ns();
         rt_reduce(t->operation->out, t->operation->out, t->operation->in, count, RT_FLOAT32,
                   RT_SUM);
-        rounds[i] = (now() - start) / (double)(count * sizeof(float));
+        rounds[i] = since(start) / (double)(count * sizeof(float));
     }
     return median(rounds, 5);
 }
