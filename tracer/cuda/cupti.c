@@ -28,6 +28,7 @@
 #define FLUSH_WAITS_S  5
 #define FUNCTIONS_MAX  1024
 #define NAME_MAX_BYTES 1024 /* templates have names of any length */
+#define KNOWN_NAMES    512
 #define PASSED_OVER    UINT32_MAX
 
 enum stage { UNTRIED, STARTING, RUNNING, STOPPED };
@@ -45,6 +46,11 @@ static bool own_clock;
 static struct pair {
     uint64_t tick, ns; /* of our clock and CUPTI's, at one moment */
 } before_pair, pair;
+static struct known {
+    const char *text;
+    uint64_t hash; /* of it */
+    uint32_t id;
+} known_names[KNOWN_NAMES];
 static uint32_t function_names[2][FUNCTIONS_MAX]; /* RS_DEF_STRING id, 0 not asked yet */
 
 /* ---- time ---- */
@@ -109,6 +115,22 @@ static void complete(void *context, uint32_t stream, uint8_t *buffer, size_t byt
 
 /* ---- records: the drain thread ---- */
 
+/* The core's way takes a lock, for each kernel. A module that is loaded where another was may have
+ * another name at the same place: what stands there counts too. */
+static uint32_t name_text(const char *text)
+{
+    struct known *k = &known_names[(uintptr_t)text / 8 % KNOWN_NAMES];
+    uint64_t hash = 0xcbf29ce484222325u;
+    size_t n = 0;
+    for (; text[n] && n < NAME_MAX_BYTES; n++)
+        hash = (hash ^ (unsigned char)text[n]) * 0x100000001b3u;
+    if (k->text == text && k->hash == hash)
+        return k->id;
+    uint32_t id = rs_core->string(text, n);
+    *k = (struct known){text, hash, id};
+    return id;
+}
+
 static uint32_t name_function(const struct rs_activity *a)
 {
     bool driver = a->kind == RS_CUPTI_DRIVER;
@@ -135,8 +157,7 @@ static void record(const struct rs_activity *a, void *data)
         if (name == PASSED_OVER)
             return;
     } else {
-        const char *text = rs_activity_name(a);
-        name = rs_core->string(text, strnlen(text, NAME_MAX_BYTES));
+        name = name_text(rs_activity_name(a));
     }
     rs_activity_write(t, a, name, tick_of(a->start_ns), tick_of(a->end_ns));
 }
