@@ -45,24 +45,31 @@ static unsigned place_of(struct rt_tune *t, struct rt_plan plan)
     return p;
 }
 
-int rt_tune_check_size(struct rt_tune *t, uint64_t bytes, unsigned i)
+int rt_tune_check_size(struct rt_tune *t, unsigned i, int pass)
 {
-    const unsigned asked = place_of(t, rt_choice_at(&t->table, bytes));
-    int error = rt_tune_measure_size(t, bytes, t->seconds[i]);
+    double seconds[RT_TUNE_PLANS] = {0}, least = 0;
     unsigned found = 0;
-    double least = 0;
-    for (unsigned p = 0; p < t->plan_count && !error; p++) {
+    if (pass > 0 && t->ratio[i] <= CHECK_MOST)
+        return 0;
+    const unsigned asked = place_of(t, rt_choice_at(&t->table, t->sizes[i]));
+    int error = rt_tune_measure_size(t, t->sizes[i], seconds);
+    if (error)
+        return error;
+    for (unsigned p = 0; p < t->plan_count; p++) {
         const double even = rt_tune_quarter(t, p, 0, 2);
         if (p == 0 || even < least) {
             found = p;
             least = even;
         }
     }
+    const double ratio = rt_tune_quarter(t, asked, 1, 2) / rt_tune_quarter(t, found, 1, 2);
+    if (pass > 0 && ratio >= t->ratio[i])
+        return 0;
+    memcpy(t->seconds[i], seconds, sizeof seconds);
     t->asked[i] = asked;
     t->found[i] = found;
-    if (!error)
-        t->ratio[i] = rt_tune_quarter(t, asked, 1, 2) / rt_tune_quarter(t, found, 1, 2);
-    return error;
+    t->ratio[i] = ratio;
+    return 0;
 }
 
 int rt_tune_print_check(const struct rt_tune *t)

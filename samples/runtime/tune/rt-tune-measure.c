@@ -9,8 +9,8 @@
 #define ROUND_BYTES     (2u << 20)
 #define NOT_SHORT_BYTES (8u << 10)
 #define REPEATS         200 /* of a short one in a round */
-#define USUAL_SECONDS   1.0 /* of a size */
-#define USUAL_ROUNDS    8
+#define USUAL_SECONDS   0.5 /* of a size in a pass */
+#define USUAL_ROUNDS    4
 #define OTHERS_SECONDS  0.02 /* what a round may lose to others on the machine */
 #define ROUNDS_TO_TELL  8    /* one of these it will not */
 

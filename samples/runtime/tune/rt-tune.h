@@ -50,7 +50,7 @@ int rt_tune_measure_costs(struct rt_tune *t);
 /* Rank 0's table, for all. */
 int rt_tune_read_table(struct rt_tune *t);
 /* The table's plan against the quickest, at size number `i`. */
-int rt_tune_check_size(struct rt_tune *t, uint64_t bytes, unsigned i);
+int rt_tune_check_size(struct rt_tune *t, unsigned i, int pass);
 /* 1: the table is wrong somewhere. */
 int rt_tune_print_check(const struct rt_tune *t);
 
