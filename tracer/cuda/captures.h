@@ -8,6 +8,7 @@
 
 static inline void rs_hook_cudaStreamBeginCapture(cudaError_t result, cudaStream_t stream, int mode)
 {
+    (void)mode;
     if (result == 0)
         rs_graph_begin(stream);
 }
@@ -16,6 +17,7 @@ static inline void rs_hook_cudaStreamBeginCaptureToGraph(cudaError_t result, cud
                                                          void *graph, const void *dependencies,
                                                          const void *data, size_t n, int mode)
 {
+    (void)graph, (void)dependencies, (void)data, (void)n, (void)mode;
     if (result == 0)
         rs_graph_begin(stream);
 }
@@ -23,6 +25,7 @@ static inline void rs_hook_cudaStreamBeginCaptureToGraph(cudaError_t result, cud
 static inline void rs_hook_cudaStreamEndCapture(cudaError_t result, cudaStream_t stream,
                                                 void *graph)
 {
+    (void)graph;
     rs_graph_end(stream, result);
 }
 
