@@ -10,6 +10,8 @@ shift
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+options="--seed 5 --size 0.2" # a fifth of the network, all of its shape
+
 fail() {
     echo "$*; the program said:"
     cat "$work/out"
@@ -32,13 +34,13 @@ for mpi in "$@"; do
     on_hosts_or_skip "$mpi"
     suffix=
     [ "$mpi" = openmpi ] || suffix=-$mpi
-    for program in mlp mpi-sgd; do
-        for hosts in 2 1,3; do
-            on_hosts "$mpi" 4 $hosts "$train" "$train/$program$suffix" --seed 5 >"$work/out"
-            loss=$(trained 4)
-            reference=${reference:-$loss}
-            same_loss "$loss" "$reference"
-        done
+    # to plain MPI logical hosts are nothing, and MPICH's ranks wait without giving way
+    for run in "mlp 2" "mlp 1,3" "mpi-sgd 2"; do
+        # shellcheck disable=SC2086
+        on_hosts "$mpi" 4 "${run#* }" "$train" "$train/${run% *}$suffix" $options >"$work/out"
+        loss=$(trained 4)
+        reference=${reference:-$loss}
+        same_loss "$loss" "$reference"
     done
 done
 
@@ -46,21 +48,21 @@ mpi=$1
 suffix=
 [ "$mpi" = openmpi ] || suffix=-$mpi
 RT_FAULT="slow-rank:rank=1,ms=2;slow-link:hosts=0-1,mbps=2000" \
-    on_hosts "$mpi" 4 2 "$train" "$train/mlp$suffix" --seed 5 >"$work/out"
+    on_hosts "$mpi" 4 2 "$train" "$train/mlp$suffix" $options >"$work/out"
 same_loss "$(trained 4)" "$reference"
 
 # NCCL alone, started as torchrun would: rank 0 prints
 mkdir "$work/id"
 for rank in 1 2 3; do
-    RANK=$rank WORLD_SIZE=4 NCCL_DDP_ID="$work/id/of-run" "$train/nccl-ddp" --seed 5 &
+    RANK=$rank WORLD_SIZE=4 NCCL_DDP_ID="$work/id/of-run" "$train/nccl-ddp" $options &
 done
-RANK=0 WORLD_SIZE=4 NCCL_DDP_ID="$work/id/of-run" "$train/nccl-ddp" --seed 5 >"$work/out"
+RANK=0 WORLD_SIZE=4 NCCL_DDP_ID="$work/id/of-run" "$train/nccl-ddp" $options >"$work/out"
 wait
 trained 4 >/dev/null
 
 status=0
 RT_FAULT="die:rank=2,step=3,signal=KILL" \
-    on_hosts "$mpi" 4 2 "$train" "$train/mlp$suffix" --seed 5 >"$work/out" 2>&1 || status=$?
+    on_hosts "$mpi" 4 2 "$train" "$train/mlp$suffix" $options >"$work/out" 2>&1 || status=$?
 [ "$status" -ne 0 ] || fail "a killed rank went unnoticed"
 grep -q "step 19" "$work/out" && fail "the job went on without rank 2"
 
