@@ -149,7 +149,13 @@ static int find_gone(struct rt_fabric *f, char *ret, size_t bytes)
         n += (size_t)snprintf(ret + n, bytes - n, "%srank %d (%.100s, process %d) is gone",
                               found++ ? ", " : "", r, c->host, (int)c->pid);
     }
-    return found > 0;
+    const int late = t->links.base.late;
+    if (found && n < bytes)
+        snprintf(ret + n, bytes - n, ": killed, or ended");
+    else if (late >= 0)
+        snprintf(ret, bytes, "rank %d (%.100s, process %d) has met the others, then said no more",
+                 late, t->job.cards[late].host, (int)t->job.cards[late].pid);
+    return found > 0 || late >= 0;
 }
 
 /* ---- from begin to end ---- */

@@ -45,8 +45,8 @@ struct rt_fabric_ops {
     /* From now on a lifeline watches over the ranks: until then waits have a deadline, where this
      * isn't NULL. */
     void (*started)(struct rt_fabric *f);
-    /* After a failure, while nobody watches over the ranks yet: names those that have ended. 1, or
-     * 0 none has. NULL where the launcher ends all, then. */
+    /* After a failure, while nobody watches over the ranks yet: says who has ended, or is silent.
+     * 1, or 0 nobody. NULL where the launcher ends all, then. */
     int (*find_gone)(struct rt_fabric *f, char *ret, size_t bytes);
     /* Ends it, with what it began; all ranks together, in step. */
     void (*free)(struct rt_fabric *f);

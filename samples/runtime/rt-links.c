@@ -188,7 +188,7 @@ static int is_there(struct rt_tcp_links *base, int rank)
 void rt_links_prepare(struct rt_links *links)
 {
     *links = (struct rt_links){
-        .base = {.out = connect_out, .in = connected_in, .check = is_there, .news = -1},
+        .base = {.out = connect_out, .in = connected_in, .check = is_there, .news = -1, .late = -1},
         .socket = -1};
 }
 

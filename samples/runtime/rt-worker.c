@@ -303,8 +303,7 @@ static void name_gone(struct rt_worker *w, int error)
         return;
     for (int i = 0; i < (error == -ECONNRESET ? 50 : 1); i++) {
         if (w->fabric->ops->find_gone(w->fabric, text, sizeof text)) {
-            snprintf(w->message, sizeof w->message, "the runtime can't start: %s: killed, or ended",
-                     text);
+            snprintf(w->message, sizeof w->message, "the runtime can't start: %s", text);
             return;
         }
         nanosleep(&pause, NULL);

@@ -25,6 +25,7 @@ struct rt_tcp_links {
     int news; /* a descriptor for poll */
     /* Waits that last until then, CLOCK_MONOTONIC's, end with -ETIMEDOUT; 0: none does. */
     uint64_t deadline_ns;
+    int late; /* then: a rank that was waited for */
 };
 
 /* Over ranks[0], ranks[1], ..., of which ranks[rank] is this one. Local. NULL with errno set. */

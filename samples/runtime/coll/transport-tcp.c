@@ -195,6 +195,7 @@ static int sleep_until_some(struct tcp_transport *t, struct rt_request *requests
 {
     unsigned polled = 0;
     bool awaits_peer = false;
+    int late = -1;
     int error = grow_polled(t, n + 1);
     if (error)
         return error;
@@ -203,6 +204,7 @@ static int sleep_until_some(struct tcp_transport *t, struct rt_request *requests
         const struct end *e = end_of(t, m);
         if (!is_due(t, m))
             continue;
+        late = t->peers[m->peer].rank;
         if (e->fd >= 0)
             t->polled[polled++] =
                 (struct pollfd){.fd = e->fd, .events = m->is_send ? POLLOUT : POLLIN};
@@ -212,8 +214,10 @@ static int sleep_until_some(struct tcp_transport *t, struct rt_request *requests
     if (awaits_peer)
         t->polled[polled++] = (struct pollfd){.fd = t->links->news, .events = POLLIN};
     const int ms = time_to_wait(t, awaits_peer);
-    if (ms == -ETIMEDOUT)
+    if (ms == -ETIMEDOUT) {
+        t->links->late = late;
         return ms;
+    }
     const int some = poll(t->polled, polled, ms);
     if (some < 0)
         return errno == EINTR ? 0 : -errno;
