@@ -6,6 +6,7 @@ What is planted is measured without the analyzer: by the phases that paced logs,
 checksums, versions. Phases sleep, so that the shortest of a rank's tells what was planted, however
 busy the machine is. Ranks, hosts, steps and strengths are drawn from the seed.
 """
+import concurrent.futures
 import os
 import pathlib
 import random
@@ -268,16 +269,18 @@ def structure_faults(work):
     r = run(work, f"mismatch:rank={rank()},step={wrong},what=count", "--plain", "--bytes", "4096")
     check(r.status != 0 and min(r.steps()) <= wrong, f"steps by rank: {r.steps()}", r)
 
-    dead, last = rank(), a_step()
-    r = run(work, f"die:rank={dead},step={last},signal=KILL")
+    dead, last, absent, stuck = rank(), a_step(), rank(), a_step()
+    with concurrent.futures.ThreadPoolExecutor() as pool:  # their times don't matter: all at once
+        died = pool.submit(run, work, f"die:rank={dead},step={last},signal=KILL")
+        skipped = pool.submit(run, work, f"skip:rank={absent},step={a_step()}",
+                              hangs_after=STEPS - 1)
+        locked = pool.submit(run, work, f"deadlock:step={stuck}", "--plain", hangs_after=stuck)
+    r = died.result()
     check(r.status != 0 and r.steps()[dead] == last, f"steps by rank: {r.steps()}", r)
-
-    absent = rank()
-    r = run(work, f"skip:rank={absent},step={a_step()}", hangs_after=STEPS - 1)
+    r = skipped.result()
     expected = [STEPS if k == absent else STEPS - 1 for k in range(RANKS)]
     check(r.status != 0 and r.steps() == expected, f"steps by rank: {r.steps()}", r)
-    stuck = a_step()
-    r = run(work, f"deadlock:step={stuck}", "--plain", hangs_after=stuck)
+    r = locked.result()
     check(r.steps() == [stuck] * RANKS and all(r.log(k)[-1][0] == "forward" for k in range(RANKS)),
           f"steps by rank: {r.steps()}", r)
 
