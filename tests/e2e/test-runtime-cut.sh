@@ -13,6 +13,7 @@ pids=
 
 clean() {
     status=$?
+    set +e
     # shellcheck disable=SC2086
     [ -z "$pids" ] || kill -KILL $pids 2>/dev/null || :
     (exit "$status")
