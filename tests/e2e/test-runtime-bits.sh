@@ -83,8 +83,9 @@ refused() { # SETTING MESSAGE
         export "$1"
         on_hosts "$mpi" 2 2 "$train" "$check" 1 </dev/null
     ) >"$work/out" 2>&1 && { echo "$1: not refused"; exit 1; }
-    [ "$(grep -c "$2" "$work/out")" -eq 2 ] && return
-    echo "$1: expected '$2' from each rank:"
+    # the launcher ends the other rank when one has left, sometimes before it could say so, too
+    grep -q "$2" "$work/out" && return
+    echo "$1: expected '$2':"
     cat "$work/out"
     exit 1
 }
