@@ -119,6 +119,7 @@ SAME(cudaSuccess, 0);
 SAME(cudaErrorInvalidValue, 1);
 SAME(cudaErrorMemoryAllocation, 2);
 SAME(cudaErrorInitializationError, 3);
+SAME(cudaErrorInvalidPitchValue, 12);
 SAME(cudaErrorInvalidMemcpyDirection, 21);
 SAME(cudaErrorInsufficientDriver, 35);
 SAME(cudaErrorNoDevice, 100);
@@ -190,6 +191,12 @@ TAKES(cudaHostAlloc, cudaError_t, (void **, size_t, unsigned));
 TAKES(cudaMemcpy, cudaError_t, (void *, const void *, size_t, enum cudaMemcpyKind));
 TAKES(cudaMemcpyAsync, cudaError_t,
       (void *, const void *, size_t, enum cudaMemcpyKind, cudaStream_t));
+TAKES(cudaMemcpy2D, cudaError_t,
+      (void *, size_t, const void *, size_t, size_t, size_t, enum cudaMemcpyKind));
+TAKES(cudaMemcpy2DAsync, cudaError_t,
+      (void *, size_t, const void *, size_t, size_t, size_t, enum cudaMemcpyKind, cudaStream_t));
+TAKES(cudaMemset2D, cudaError_t, (void *, size_t, int, size_t, size_t));
+TAKES(cudaMemset2DAsync, cudaError_t, (void *, size_t, int, size_t, size_t, cudaStream_t));
 TAKES(cudaMemset, cudaError_t, (void *, int, size_t));
 TAKES(cudaMemsetAsync, cudaError_t, (void *, int, size_t, cudaStream_t));
 TAKES(cudaMallocAsync, cudaError_t, (void **, size_t, cudaStream_t));

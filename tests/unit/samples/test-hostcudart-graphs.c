@@ -312,6 +312,51 @@ static void memory_of_a_graph_is_there_in_each_launch(void **state)
     OK(cudaStreamDestroy(s));
 }
 
+/* Rows of drawn sizes, at once, on a stream and in a graph; what lies between them stays. */
+static void rows_are_copied_and_filled_alone(void **state)
+{
+    enum { SIDE = 40 };
+    unsigned char from[SIDE * SIDE], to[SIDE * SIDE], want[SIDE * SIDE];
+    cudaStream_t s = new_stream();
+    for (int round = 0; round < 60; round++) {
+        size_t width = (size_t)(rand_r(&seed) % SIDE), height = (size_t)(rand_r(&seed) % SIDE);
+        size_t spitch = width + (size_t)rand_r(&seed) % (SIDE - width);
+        size_t dpitch = width + (size_t)rand_r(&seed) % (SIDE - width);
+        bool fills = rand_r(&seed) % 2;
+        for (int i = 0; i < SIDE * SIDE; i++) {
+            from[i] = (unsigned char)rand_r(&seed);
+            want[i] = to[i] = (unsigned char)rand_r(&seed);
+        }
+        for (size_t y = 0; y < height; y++)
+            for (size_t x = 0; x < width; x++)
+                want[y * dpitch + x] = fills ? 9 : from[y * spitch + x];
+        if (round % 3 == 0) {
+            OK(fills ? cudaMemset2D(to, dpitch, 9, width, height)
+                     : cudaMemcpy2D(to, dpitch, from, spitch, width, height, cudaMemcpyDefault));
+        } else {
+            bool captured = round % 3 == 1;
+            if (captured)
+                OK(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+            OK(fills ? cudaMemset2DAsync(to, dpitch, 9, width, height, s)
+                     : cudaMemcpy2DAsync(to, dpitch, from, spitch, width, height, cudaMemcpyDefault,
+                                         s));
+            cudaGraphExec_t exec = captured ? end_and_instantiate(s) : NULL;
+            if (captured)
+                OK(cudaGraphLaunch(exec, s));
+            OK(cudaStreamSynchronize(s));
+            if (captured)
+                OK(cudaGraphExecDestroy(exec));
+        }
+        assert_memory_equal(to, want, sizeof to);
+    }
+    assert_int_equal(cudaMemcpy2D(to, 4, from, 5, 5, 1, cudaMemcpyDefault),
+                     cudaErrorInvalidPitchValue);
+    assert_int_equal(cudaMemcpy2D(to, 5, from, 4, 5, 1, cudaMemcpyDefault),
+                     cudaErrorInvalidPitchValue);
+    assert_int_equal(cudaMemset2D(NULL, 5, 0, 5, 1), cudaErrorInvalidValue);
+    OK(cudaStreamDestroy(s));
+}
+
 int main(int argc, char **argv)
 {
     seed = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 0) : (unsigned)time(NULL);
@@ -322,6 +367,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(launches_of_one_graph_follow_each_other_and_outlive_it),
         cmocka_unit_test(error_of_a_branch_is_the_launch_streams),
         cmocka_unit_test(external_events_are_of_each_launch),
+        cmocka_unit_test(rows_are_copied_and_filled_alone),
         cmocka_unit_test(memory_of_a_graph_is_there_in_each_launch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
