@@ -40,6 +40,36 @@ int rt_describe_shape(struct rt_tensor *tensor, const struct rt_options *options
     return 0;
 }
 
+/* Those from i on that follow one another: where they end. */
+static int run_end(const int *ranks, int n, int i)
+{
+    while (i + 1 < n && ranks[i + 1] == ranks[i] + 1)
+        i++;
+    return i;
+}
+
+void rt_describe_ranks(const int *ranks, int n, char *ret, size_t bytes)
+{
+    enum { TAIL = 32 };
+    uint64_t hash = 14695981039346656037u; /* FNV-1a's */
+    size_t used = (size_t)snprintf(ret, bytes, n == 0 ? "no ranks" : n == 1 ? "rank " : "ranks ");
+    bool whole = true;
+    for (int i = 0, end; i < n; i = end + 1) {
+        char text[40];
+        end = run_end(ranks, n, i);
+        int length = snprintf(text, sizeof text, end > i ? "%s%d-%d" : "%s%d", i ? "," : "",
+                              ranks[i], ranks[end]);
+        hash =
+            ((hash ^ (uint32_t)ranks[i]) * 1099511628211u ^ (uint32_t)ranks[end]) * 1099511628211u;
+        whole = whole && used + (size_t)length + TAIL < bytes;
+        if (whole)
+            memcpy(ret + used, text, (size_t)length + 1);
+        used += whole ? (size_t)length : 0;
+    }
+    if (!whole)
+        snprintf(ret + used, TAIL, "... (%016llx)", (unsigned long long)hash);
+}
+
 void rt_describe_group(struct rt_tensor *tensor, const struct rt_member *members, unsigned n)
 {
     enum { TAIL = 32 };

@@ -12,5 +12,7 @@
 int rt_describe_shape(struct rt_tensor *tensor, const struct rt_options *options, uint64_t rows);
 /* The same of a group: all members' counts; of many, the first and a number made of all. */
 void rt_describe_group(struct rt_tensor *tensor, const struct rt_member *members, unsigned n);
+/* "ranks 0-3,7" of numbers that ascend; of many, the first and a number made of all. */
+void rt_describe_ranks(const int *ranks, int n, char *ret, size_t bytes);
 
 #endif

@@ -425,12 +425,13 @@ static int broadcast(const struct rt_batch *b)
 {
     struct rt_groups *g = b->e->groups;
     void *data = b->operations[0]->out;
+    const int root = rt_groups_place(g, b->like->root);
     if (rt_batch_path(b) == RT_PATH_NCCL) {
         activity(b, "NCCL_BCAST");
-        return rt_inside_broadcast(g->inside, data, b->like->count, b->like->type, b->like->root);
+        return rt_inside_broadcast(g->inside, data, b->like->count, b->like->type, root);
     }
     between(b, "BCAST");
-    return rt_broadcast(g->all, data, b->like->count, b->like->type, b->like->root);
+    return rt_broadcast(g->all, data, b->like->count, b->like->type, root);
 }
 
 static int execute(struct rt_executor *e, struct rt_operation **operations, unsigned n)

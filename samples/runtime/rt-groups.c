@@ -87,7 +87,7 @@ static int join_inside(struct rt_groups *g, struct rt_transport *local)
     int error = rt_broadcast(local, &told, sizeof told, RT_UINT8, 0);
     if (error || told.error)
         return error ? error : told.error;
-    g->inside = rt_inside_new(&told.id, local->rank, local->size);
+    g->inside = rt_inside_new(&told.id, local->rank, local->size, g->device);
     return g->inside ? 0 : -EIO;
 }
 
@@ -128,15 +128,19 @@ int rt_groups_init(struct rt_groups *g, struct rt_fabric *f, const int *ranks, i
     memset(g, 0, sizeof *g);
     g->fabric = f;
     char(*of_set)[RT_HOST_MAX] = calloc((size_t)n, RT_HOST_MAX);
-    if (!of_set)
+    g->ranks = malloc((size_t)n * sizeof *g->ranks);
+    if (!of_set || !g->ranks) {
+        free(of_set);
+        rt_groups_release(g);
         return -ENOMEM;
-    int place = 0;
-    for (int i = 0; i < n; i++) {
-        memcpy(of_set[i], hosts[ranks[i]], RT_HOST_MAX);
-        place = ranks[i] == f->rank ? i : place;
     }
+    memcpy(g->ranks, ranks, (size_t)n * sizeof *g->ranks);
+    for (int i = 0; i < n; i++)
+        memcpy(of_set[i], hosts[ranks[i]], RT_HOST_MAX);
     const struct set s = {ranks, n, (const char(*)[RT_HOST_MAX])of_set};
-    g->topology = rt_topology_of(s.hosts, place, n);
+    g->topology = rt_topology_of(s.hosts, rt_groups_place(g, f->rank), n);
+    for (int r = 0; r < f->rank; r++)
+        g->device += strncmp(hosts[r], hosts[f->rank], RT_HOST_MAX) == 0;
     int error = make_all(g, &s, tag, hierarchical, message, message_bytes);
     free(of_set);
     if (error)
@@ -144,10 +148,19 @@ int rt_groups_init(struct rt_groups *g, struct rt_fabric *f, const int *ranks, i
     return error;
 }
 
+int rt_groups_place(const struct rt_groups *g, int rank)
+{
+    int place = 0;
+    while (g->ranks[place] != rank)
+        place++;
+    return place;
+}
+
 void rt_groups_release(struct rt_groups *g)
 {
     rt_inside_free(g->inside);
     rt_layout_release(&g->layout);
+    free(g->ranks);
     if (g->fabric) {
         g->fabric->ops->group_free(g->all);
     }

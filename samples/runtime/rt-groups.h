@@ -20,6 +20,8 @@
 struct rt_groups {
     struct rt_topology topology;
     struct rt_layout layout;
+    int *ranks;               /* of the job, by place; owned */
+    int device;               /* for NCCL: this rank's number among all ranks of its host */
     struct rt_fabric *fabric; /* borrowed */
     struct rt_transport *all; /* every rank */
     struct rt_inside *inside; /* ranks of this host; NULL: alone on it, or not hierarchical */
@@ -36,6 +38,8 @@ int rt_groups_hosts(struct rt_fabric *f, char (**ret)[RT_HOST_MAX]);
 int rt_groups_init(struct rt_groups *g, struct rt_fabric *f, const int *ranks, int n,
                    const char (*hosts)[RT_HOST_MAX], int tag, bool hierarchical, char *message,
                    size_t message_bytes);
+/* The place of that rank of the job, which is among them. */
+int rt_groups_place(const struct rt_groups *g, int rank);
 void rt_groups_release(struct rt_groups *g);
 
 #endif

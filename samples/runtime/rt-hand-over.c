@@ -16,6 +16,7 @@ static int take_options(struct rt_operation *o, const struct rt_options *options
     struct rt_tensor *t = &o->tensor;
     if (!options)
         return 0;
+    t->set = options->set;
     t->priority = options->priority;
     if ((unsigned)options->compression >= RT_COMPRESSION_COUNT)
         return rt_fail(-EINVAL, "tensor %s: unknown compression %d", t->name,
@@ -36,17 +37,18 @@ static int add_to_table(struct rt_operation *o)
     if (handle >= 0)
         return handle;
     rt_phase_done(&o->phases);
+    char title[RT_TITLE_MAX];
+    const char *name = rt_tensor_title(&o->tensor, title);
     rt_fail(handle,
-            handle == -EEXIST ? "tensor %s: not done since it was handed over" : "tensor %s",
-            o->tensor.name);
+            handle == -EEXIST ? "tensor %s: not done since it was handed over" : "tensor %s", name);
     char *broken = rt_table_dup_broken_text(rt_self.table);
     if (broken)
-        rt_fail(handle, "tensor %s: %s", o->tensor.name, broken);
+        rt_fail(handle, "tensor %s: %s", name, broken);
     free(broken);
     if (handle == -ESHUTDOWN)
-        rt_fail(handle, "tensor %s: the runtime has ended", o->tensor.name);
+        rt_fail(handle, "tensor %s: the runtime has ended", name);
     if (handle == -EBUSY)
-        rt_fail(handle, "tensor %s: this rank has joined, and not all others have", o->tensor.name);
+        rt_fail(handle, "tensor %s: this rank has joined, and not all others have", name);
     return handle;
 }
 
@@ -81,6 +83,13 @@ static int check(const char *name, uint64_t count, enum rt_type type)
     if (count > UINT64_MAX / 64)
         return rt_fail(-EINVAL, "tensor %s: %llu elements", name, (unsigned long long)count);
     return 0;
+}
+
+static int check_in_set(const char *name, uint64_t count, enum rt_type type,
+                        const struct rt_options *options, struct rt_set_view *ret)
+{
+    int error = check(name, count, type);
+    return error ? error : rt_look_at_set(name, options ? options->set : RT_GLOBAL_SET, ret);
 }
 
 /* Where there is nothing to read or write none is needed. */
@@ -144,7 +153,8 @@ int rt_allreduce_async(const char *name, const void *in, void *out, uint64_t cou
                        enum rt_type type, enum rt_op op, double prescale, double postscale,
                        const struct rt_options *options)
 {
-    int error = check(name, count, type);
+    struct rt_set_view set;
+    int error = check_in_set(name, count, type, options, &set);
     if (!error)
         error = check_reduction(name, RT_ALLREDUCE, type, op);
     if (!error)
@@ -194,7 +204,8 @@ int rt_grouped_allreduce_async(const char *name, const struct rt_group_member *m
                                enum rt_type type, enum rt_op op, double prescale, double postscale,
                                const struct rt_options *options)
 {
-    int error = check(name, 0, type);
+    struct rt_set_view set;
+    int error = check_in_set(name, 0, type, options, &set);
     if (!error)
         error = check_reduction(name, RT_ALLREDUCE, type, op);
     if (!error && (n == 0 || !members))
@@ -215,7 +226,8 @@ int rt_reducescatter_async(const char *name, const void *in, void *out, uint64_t
                            uint64_t row_count, enum rt_type type, enum rt_op op, double prescale,
                            double postscale, const struct rt_options *options)
 {
-    int error = check(name, rows, type);
+    struct rt_set_view set;
+    int error = check_in_set(name, rows, type, options, &set);
     if (!error)
         error = check_reduction(name, RT_REDUCESCATTER, type, op);
     if (!error)
@@ -223,7 +235,7 @@ int rt_reducescatter_async(const char *name, const void *in, void *out, uint64_t
     if (!error)
         error = check_buffer(name, in, rows * row_count);
     if (!error)
-        error = check_buffer(name, out, rt_rows_of(rows, rt_self.topology.rank) * row_count);
+        error = check_buffer(name, out, rt_part_count(rows, set.size, set.rank) * row_count);
     if (error)
         return error;
     struct rt_operation *o =
@@ -259,7 +271,8 @@ static struct rt_operation *new_gathering(enum rt_kind kind, const char *name, c
 int rt_allgather_async(const char *name, const void *in, uint64_t rows, uint64_t row_count,
                        enum rt_type type, struct rt_parts *ret, const struct rt_options *options)
 {
-    int error = check(name, rows, type);
+    struct rt_set_view set;
+    int error = check_in_set(name, rows, type, options, &set);
     if (!error)
         error = check_rows(name, rows, row_count);
     if (!error)
@@ -278,12 +291,13 @@ int rt_alltoall_async(const char *name, const void *in, const uint64_t *splits, 
                       enum rt_type type, struct rt_parts *ret, const struct rt_options *options)
 {
     uint64_t rows = 0;
-    int error = check(name, 0, type);
+    struct rt_set_view set = {0};
+    int error = check_in_set(name, 0, type, options, &set);
     if (!error)
         error = check_parts(name, ret);
     if (!error && !splits)
         error = rt_fail(-EINVAL, "tensor %s: no splits (NULL)", name);
-    for (int r = 0; !error && r < rt_self.topology.size; r++) {
+    for (int r = 0; !error && r < set.size; r++) {
         rows += splits[r]; /* no overflow: each, and the sum before, was small enough */
         error = check_rows(name, splits[r], row_count);
         if (!error)
@@ -293,7 +307,7 @@ int rt_alltoall_async(const char *name, const void *in, const uint64_t *splits, 
         error = check_buffer(name, in, rows * row_count);
     if (error)
         return error;
-    const size_t bytes = (size_t)rt_self.topology.size * sizeof *splits;
+    const size_t bytes = (size_t)set.size * sizeof *splits;
     struct rt_operation *o = new_gathering(RT_ALLTOALL, name, in, row_count, type, ret);
     if (o)
         o->splits = malloc(bytes);
@@ -312,6 +326,10 @@ int rt_join_async(int *ret_last, const struct rt_options *options)
         return rt_fail(-ESHUTDOWN, "join: the runtime is not running");
     if (!ret_last)
         return rt_fail(-EINVAL, "join: nowhere to return who came last (NULL)");
+    struct rt_set_view set;
+    int error = rt_look_at_set(RT_JOIN_NAME, options ? options->set : RT_GLOBAL_SET, &set);
+    if (error)
+        return error;
     struct rt_operation *o = rt_operation_new(RT_JOIN, RT_JOIN_NAME);
     if (o)
         o->out = ret_last;
@@ -321,15 +339,19 @@ int rt_join_async(int *ret_last, const struct rt_options *options)
 int rt_broadcast_async(const char *name, void *data, uint64_t count, enum rt_type type, int root,
                        const struct rt_options *options)
 {
-    int error = check(name, count, type);
-    if (error)
-        return error;
-    error = check_buffer(name, data, count);
+    struct rt_set_view set;
+    int error = check_in_set(name, count, type, options, &set);
+    if (!error)
+        error = check_buffer(name, data, count);
     if (error)
         return error;
     if (root < 0 || root >= rt_self.topology.size)
         return rt_fail(-EINVAL, "tensor %s: root %d, of %d ranks", name, root,
                        rt_self.topology.size);
+    const int id = options ? options->set : RT_GLOBAL_SET;
+    if (rt_sets_place(rt_worker_sets(rt_self.worker), id, root) < 0)
+        return rt_fail(-EINVAL, "tensor %s: its root, rank %d, is not in process set %d", name,
+                       root, id);
     struct rt_operation *o = rt_operation_new(RT_BROADCAST, name);
     if (o) {
         o->tensor.type = (uint8_t)type;
@@ -344,7 +366,10 @@ int rt_barrier_async(const struct rt_options *options)
 {
     if (!rt_self.worker)
         return rt_fail(-ESHUTDOWN, "barrier: the runtime is not running");
-    return rt_hand_over(rt_operation_new(RT_BARRIER, RT_RESERVED "barrier"), options);
+    struct rt_set_view set;
+    int error = rt_look_at_set(RT_RESERVED "barrier", options ? options->set : RT_GLOBAL_SET, &set);
+    return error ? error
+                 : rt_hand_over(rt_operation_new(RT_BARRIER, RT_RESERVED "barrier"), options);
 }
 
 int rt_broadcast_parameters(const struct rt_parameter *parameters, unsigned n, int root,

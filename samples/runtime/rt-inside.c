@@ -50,14 +50,15 @@ int rt_inside_make_id(struct rt_inside_id *ret)
     return error;
 }
 
-static int start(struct rt_inside *inside, const struct rt_inside_id *bytes, int rank, int size)
+static int start(struct rt_inside *inside, const struct rt_inside_id *bytes, int rank, int size,
+                 int device)
 {
     ncclUniqueId id;
     memcpy(id.internal, bytes->bytes, sizeof id.internal);
     int devices = 0;
     int error = check_cuda("cudaGetDeviceCount", cudaGetDeviceCount(&devices));
     if (!error && devices > 0)
-        error = check_cuda("cudaSetDevice", cudaSetDevice(rank % devices));
+        error = check_cuda("cudaSetDevice", cudaSetDevice(device % devices));
     if (!error)
         error = check_cuda("cudaStreamCreateWithFlags",
                            cudaStreamCreateWithFlags(&inside->stream, cudaStreamNonBlocking));
@@ -66,10 +67,10 @@ static int start(struct rt_inside *inside, const struct rt_inside_id *bytes, int
     return error;
 }
 
-struct rt_inside *rt_inside_new(const struct rt_inside_id *id, int rank, int size)
+struct rt_inside *rt_inside_new(const struct rt_inside_id *id, int rank, int size, int device)
 {
     struct rt_inside *inside = calloc(1, sizeof *inside);
-    if (inside && start(inside, id, rank, size)) {
+    if (inside && start(inside, id, rank, size, device)) {
         rt_inside_free(inside);
         inside = NULL;
     }

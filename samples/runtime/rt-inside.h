@@ -2,8 +2,8 @@
 /*
  * rt-inside.h - collectives among the ranks of one host, by NCCL.
  *
- * Every call returns when the result is there. Ranks are local ranks; each uses the device of that
- * number. `in` may equal `out`, or its place in it. Errors: -EIO and the message.
+ * Every call returns when the result is there. Ranks are local ranks of some group. `in` may equal
+ * `out`, or its place in it. Errors: -EIO and the message.
  */
 #ifndef RT_INSIDE_H
 #define RT_INSIDE_H
@@ -24,8 +24,9 @@ struct rt_inside;
 
 /* One rank makes the id and gives it to the others of its host. */
 int rt_inside_make_id(struct rt_inside_id *ret);
-/* Returns NULL on failure; rt_inside_error says why. */
-struct rt_inside *rt_inside_new(const struct rt_inside_id *id, int rank, int size);
+/* It uses the device of that number, in all groups the same; where there are fewer, they begin
+ * anew. Returns NULL on failure; rt_inside_error says why. */
+struct rt_inside *rt_inside_new(const struct rt_inside_id *id, int rank, int size, int device);
 void rt_inside_free(struct rt_inside *inside);
 const char *rt_inside_error(void);
 

@@ -2,28 +2,32 @@
 #include "rt-jobs.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static bool concerns_me(const struct rt_jobs *j, const struct rt_order *order)
 {
     for (uint32_t i = 0; i < order->addressee_count; i++)
-        if (order->addressees[i] == j->groups->topology.rank)
+        if (order->addressees[i] == j->sets->fabric->rank)
             return true;
     return order->addressee_count == 0;
 }
 
 /* An order and the operations of this rank that it is about. */
 struct job {
+    struct rt_set *set;
     struct rt_order order;
     struct rt_operation **operations;
 };
 
 /* The last rank to join is in the order alone. */
-static struct rt_operation *find_or_stand_in(struct rt_jobs *j, const struct rt_tensor *tensor)
+static struct rt_operation *find_or_stand_in(struct rt_jobs *j, const struct rt_set *set,
+                                             const struct rt_tensor *tensor)
 {
     struct rt_operation *o = rt_table_find(j->table, tensor->set, tensor->name);
     if (!o && rt_table_find(j->table, tensor->set, RT_JOIN_NAME)) {
-        o = rt_operation_stand_in(tensor, j->groups->topology.size);
+        o = rt_operation_stand_in(tensor, set->n);
         if (o)
             rt_phase_negotiate(&o->phases, &o->tensor);
     }
@@ -39,7 +43,7 @@ static void finish(struct rt_jobs *j, struct rt_operation *o, const struct rt_or
         rt_operation_free(o);
     } else {
         rt_table_finish(j->table, o, order->error, order->text);
-        j->under_way--;
+        j->sets->under_way--;
     }
 }
 
@@ -49,7 +53,7 @@ static int begin_job(struct rt_jobs *j, struct job *job)
     if (!job->operations)
         return -ENOMEM;
     for (uint32_t i = 0; i < job->order.n; i++) {
-        struct rt_operation *o = find_or_stand_in(j, &job->order.tensors[i]);
+        struct rt_operation *o = find_or_stand_in(j, job->set, &job->order.tensors[i]);
         if (!o)
             return -EPROTO;
         job->operations[i] = o;
@@ -58,13 +62,35 @@ static int begin_job(struct rt_jobs *j, struct job *job)
     return 0;
 }
 
+/* It fails on all ranks alike. What is waited for is the number of the set. */
+static void change_sets(struct rt_jobs *j, struct job *job)
+{
+    struct rt_operation *o = job->operations[0];
+    char message[300] = "";
+    int result;
+    if (o->tensor.kind == RT_REMOVE_SET) {
+        result = rt_sets_remove(j->sets, (int)o->tensor.count, message, sizeof message);
+    } else if (o->ranks) {
+        result = rt_sets_add(j->sets, o->ranks, o->rank_count, message, sizeof message);
+    } else {
+        result = -EINVAL;
+        snprintf(message, sizeof message, "no process set can have %.200s", o->tensor.shape);
+    }
+    job->order.error = result;
+    if (result < 0)
+        job->order.text = strdup(*message ? message : strerror(-result));
+}
+
 static int do_job(struct rt_jobs *j, struct job *job)
 {
+    const enum rt_kind kind = job->order.tensors[0].kind;
     int error = 0;
-    if (job->order.tensors[0].kind == RT_SHUTDOWN)
+    if (kind == RT_SHUTDOWN)
         j->ended = true;
+    else if (!job->order.error && rt_changes_sets(kind))
+        change_sets(j, job);
     else if (!job->order.error)
-        error = rt_execute(j->executor, job->operations, job->order.n);
+        error = rt_execute(&job->set->executor, job->operations, job->order.n);
     if (error || j->ended)
         return error; /* the table is closed, then */
     for (uint32_t i = 0; i < job->order.n; i++) {
@@ -97,7 +123,7 @@ static void free_jobs(struct job *jobs, unsigned n)
     free(jobs);
 }
 
-static int add_job(struct job **jobs, unsigned *n, struct rt_order *order)
+static int add_job(struct job **jobs, unsigned *n, struct rt_set *set, struct rt_order *order)
 {
     struct job *grown = realloc(*jobs, (*n + 1) * sizeof *grown);
     if (!grown) {
@@ -105,7 +131,7 @@ static int add_job(struct job **jobs, unsigned *n, struct rt_order *order)
         return -ENOMEM;
     }
     *jobs = grown;
-    grown[(*n)++] = (struct job){.order = *order};
+    grown[(*n)++] = (struct job){.set = set, .order = *order};
     return 0;
 }
 
@@ -117,9 +143,10 @@ int rt_jobs_obey(struct rt_jobs *j, const struct rt_bytes *message)
     int error = 0;
     while (reader.left > 0 && !error) {
         struct rt_order order;
-        error = rt_member_get_order(j->member, &reader, &order);
+        struct rt_set *set;
+        error = rt_sets_get_order(j->sets, &reader, &order, &set);
         if (!error && concerns_me(j, &order))
-            error = add_job(&jobs, &n, &order);
+            error = add_job(&jobs, &n, set, &order);
         else if (!error)
             rt_order_clear(&order);
     }

@@ -7,17 +7,13 @@
 #ifndef RT_JOBS_H
 #define RT_JOBS_H
 
-#include "rt-execute.h"
-#include "rt-member.h"
+#include "rt-sets.h"
 
 /* All borrowed. */
 struct rt_jobs {
     struct rt_table *table;
-    struct rt_groups *groups;
-    struct rt_executor *executor;
-    struct rt_member *member;
-    unsigned under_way; /* operations of this rank: announced, not done; who announces counts up */
-    bool ended;         /* the last order was carried out */
+    struct rt_sets *sets;
+    bool ended; /* the last order was carried out */
 };
 
 /* Keeps the orders of a message that concern this rank, and carries them out. */

@@ -27,6 +27,7 @@ void rt_operation_free(struct rt_operation *o)
     }
     free(o->members);
     free(o->splits);
+    free(o->ranks);
     free(o);
 }
 

@@ -30,6 +30,8 @@ struct rt_operation {
     uint64_t rows;             /* allgather, alltoall: of this rank */
     uint64_t *splits;          /* alltoall: rows to each rank */
     struct rt_parts *parts;    /* allgather, alltoall: what comes of it */
+    int *ranks;                /* of a process set that is added, ascending; NULL: it can't be */
+    int rank_count;
     bool stand_in;
     struct rt_phases phases;
     /* the table's */

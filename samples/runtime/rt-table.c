@@ -258,16 +258,20 @@ void rt_table_finish(struct rt_table *t, struct rt_operation *operation, int res
     pthread_mutex_unlock(&t->lock);
 }
 
-void rt_table_fail_set(struct rt_table *t, int set, int result, const char *text)
+unsigned rt_table_fail_set(struct rt_table *t, int set, int result, const char *text)
 {
+    unsigned announced = 0;
     pthread_mutex_lock(&t->lock);
     for (struct rt_operation *o = t->first, *next; o; o = next) {
         next = o->next;
-        if (o->tensor.set == set)
+        if (o->tensor.set == set) {
+            announced += o->announced;
             finish(t, o, result, text);
+        }
     }
     pthread_cond_broadcast(&t->done);
     pthread_mutex_unlock(&t->lock);
+    return announced;
 }
 
 void rt_table_close(struct rt_table *t, int result, const char *text)

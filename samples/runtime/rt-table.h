@@ -43,8 +43,8 @@ struct rt_operation *rt_table_find(struct rt_table *t, int set, const char *name
 /* Frees the operation; whoever waits goes on. `text` may be NULL. */
 void rt_table_finish(struct rt_table *t, struct rt_operation *operation, int result,
                      const char *text);
-/* Finishes all of that set; new ones are taken. */
-void rt_table_fail_set(struct rt_table *t, int set, int result, const char *text);
+/* Finishes all of that set; new ones are taken. Returns how many had been announced. */
+unsigned rt_table_fail_set(struct rt_table *t, int set, int result, const char *text);
 /* Finishes all with `result`, and refuses new ones. */
 void rt_table_close(struct rt_table *t, int result, const char *text);
 /* From any thread: who waits now or later gets `result`, while the operations stay the background

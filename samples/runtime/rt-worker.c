@@ -12,7 +12,6 @@
 
 #include "rt-bells.h"
 #include "rt-clock.h"
-#include "rt-coordinator.h"
 #include "rt-file.h"
 #include "rt-jobs.h"
 #include "rt-lifeline.h"
@@ -21,7 +20,6 @@
 #include "rt-shm-group.h"
 
 #define COORDINATOR 0
-#define FIRST_TAG   1
 #define NEWS_MS     1000 /* of a death travel longer than the end of what the dead took part in */
 
 struct rt_worker {
@@ -29,12 +27,10 @@ struct rt_worker {
     struct rt_table *table;
     struct rt_fabric *fabric;
     char (*hosts)[RT_HOST_MAX]; /* by rank */
-    struct rt_groups groups;
     struct rt_lifeline *lifeline;
-    struct rt_executor executor;
-    struct rt_member *member;
+    struct rt_sets sets;
     struct rt_jobs jobs;
-    struct rt_coordinator *coordinator; /* on rank 0 */
+    bool refused; /* why the start failed rank 0 has told all */
     struct rt_bells *bells;
     struct rt_pace pace;
     uint64_t looked_ns, warned_ns; /* for what takes too long, and when that was said */
@@ -48,13 +44,9 @@ struct rt_worker {
 
 /* ---- a cycle ---- */
 
-static int hear(struct rt_worker *w, int from, const struct rt_bytes *message)
+static bool coordinates(const struct rt_worker *w)
 {
-    struct rt_reader reader = {message->data, message->n};
-    int error = 0;
-    while (reader.left > 0 && !error)
-        error = rt_coordinator_hear(w->coordinator, from, &reader);
-    return error;
+    return w->fabric->rank == COORDINATOR;
 }
 
 static int send(struct rt_worker *w, int to, const struct rt_bytes *message)
@@ -64,30 +56,17 @@ static int send(struct rt_worker *w, int to, const struct rt_bytes *message)
     return error;
 }
 
-static int tell_new(struct rt_worker *w, struct rt_bytes *message)
-{
-    struct rt_operation *o;
-    int error = 0;
-    while (!error && (o = rt_table_take_new(w->table))) {
-        w->jobs.under_way++;
-        error = rt_member_announce(w->member, &o->tensor);
-    }
-    if (!error)
-        rt_member_put(w->member, message);
-    return message->failed ? -ENOMEM : error;
-}
-
 /* 1: something was announced. */
 static int announce(struct rt_worker *w, uint64_t now)
 {
     struct rt_bytes message = {0};
-    if (!rt_table_has_new(w->table) || !rt_pace_may_announce(&w->pace, now, w->jobs.under_way > 0))
+    if (!rt_table_has_new(w->table) || !rt_pace_may_announce(&w->pace, now, w->sets.under_way > 0))
         return 0;
     rt_timeline_cycle();
     rt_pace_announced(&w->pace, now);
-    int error = tell_new(w, &message);
-    if (!error && w->coordinator)
-        error = hear(w, COORDINATOR, &message);
+    int error = rt_sets_announce(&w->sets, &message);
+    if (!error && coordinates(w))
+        error = rt_sets_hear(&w->sets, COORDINATOR, &message);
     else if (!error && message.n > 0)
         error = send(w, COORDINATOR, &message);
     free(message.data);
@@ -100,7 +79,8 @@ static int receive_all(struct rt_worker *w)
     int from, got = 0, any = 0;
     struct rt_bytes message;
     while (!w->jobs.ended && (got = w->fabric->ops->receive(w->fabric, &from, &message)) > 0) {
-        int error = w->coordinator ? hear(w, from, &message) : rt_jobs_obey(&w->jobs, &message);
+        int error = coordinates(w) ? rt_sets_hear(&w->sets, from, &message)
+                                   : rt_jobs_obey(&w->jobs, &message);
         free(message.data);
         if (error)
             return error;
@@ -109,32 +89,35 @@ static int receive_all(struct rt_worker *w)
     return w->jobs.ended || got == 0 ? any : got;
 }
 
-/* Decides, tells the others, and obeys. 1: there was something to decide. */
-static int coordinate(struct rt_worker *w)
+/* 1: there was something to tell, if only to this rank itself. */
+static int tell(struct rt_worker *w, const struct rt_bytes *messages)
 {
-    struct rt_bytes message = {0};
-    struct rt_order order;
-    int error;
-    while ((error = rt_coordinator_next(w->coordinator, &order)) > 0) {
-        rt_put_order(&message, &order);
-        for (uint32_t i = 0; i < order.n; i++)
-            rt_timeline_agreed(&order.tensors[i]);
-        rt_order_clear(&order);
+    int error = 0;
+    bool any = false;
+    for (int r = 0; r < w->fabric->size && !error; r++) {
+        any = any || messages[r].n > 0;
+        if (r != COORDINATOR && messages[r].n > 0)
+            error = send(w, r, &messages[r]);
     }
-    if (message.failed)
-        error = -ENOMEM;
-    for (int r = 0; r < w->groups.topology.size && message.n > 0 && !error; r++)
-        if (r != COORDINATOR)
-            error = send(w, r, &message);
     /* a long message goes out only while this rank looks after MPI: not while it works by NCCL, for
      * which the others would be missing */
     if (!error)
         error = w->fabric->ops->flush(w->fabric);
-    if (!error && message.n > 0)
-        error = rt_jobs_obey(&w->jobs, &message);
-    const bool any = message.n > 0;
-    free(message.data);
     return error ? error : any;
+}
+
+/* Decides, tells the others, and obeys. 1: there was something to decide. */
+static int coordinate(struct rt_worker *w)
+{
+    struct rt_bytes *messages = calloc((size_t)w->fabric->size, sizeof *messages);
+    int error = messages ? rt_sets_decide(&w->sets, messages) : -ENOMEM;
+    const int told = error ? error : tell(w, messages);
+    if (told > 0 && messages[COORDINATOR].n > 0)
+        error = rt_jobs_obey(&w->jobs, &messages[COORDINATOR]);
+    for (int r = 0; r < w->fabric->size && messages; r++)
+        free(messages[r].data);
+    free(messages);
+    return error ? error : told;
 }
 
 /* ---- what takes too long ---- */
@@ -153,8 +136,7 @@ static void warn(struct rt_worker *w, uint64_t now)
     struct rt_bytes text = {0};
     if (!w->config.stall_warning_ns || now - w->warned_ns < w->config.stall_warning_ns)
         return;
-    if (rt_coordinator_say_stalled(w->coordinator, w->config.stall_warning_ns, &text) > 0 &&
-        !text.failed) {
+    if (rt_sets_say_stalled(&w->sets, w->config.stall_warning_ns, &text) > 0 && !text.failed) {
         fprintf(stderr, "rt: some ranks wait for tensors that others have not handed over:\n%s",
                 (char *)text.data);
         w->warned_ns = now;
@@ -165,14 +147,12 @@ static void warn(struct rt_worker *w, uint64_t now)
 static int look_for_stalls(struct rt_worker *w, uint64_t now)
 {
     const uint64_t every = stall_look_ns(w);
-    rt_coordinator_set_time(w->coordinator, now);
+    rt_sets_set_time(&w->sets, now);
     if (every == 0 || now - w->looked_ns < every)
         return 0;
     w->looked_ns = now;
     warn(w, now);
-    return w->config.stall_shutdown_ns
-               ? rt_coordinator_give_up(w->coordinator, w->config.stall_shutdown_ns)
-               : 0;
+    return w->config.stall_shutdown_ns ? rt_sets_give_up(&w->sets, w->config.stall_shutdown_ns) : 0;
 }
 
 /* ---- cycles ---- */
@@ -180,10 +160,10 @@ static int look_for_stalls(struct rt_worker *w, uint64_t now)
 /* 1: something was done. */
 static int cycle(struct rt_worker *w, uint64_t now)
 {
-    int error = w->coordinator ? look_for_stalls(w, now) : 0;
+    int error = coordinates(w) ? look_for_stalls(w, now) : 0;
     const int told = error ? error : announce(w, now);
     const int heard = told < 0 ? told : receive_all(w);
-    const int done = heard < 0 || !w->coordinator ? heard : coordinate(w);
+    const int done = heard < 0 || !coordinates(w) ? heard : coordinate(w);
     return done < 0 ? done : told | heard | done;
 }
 
@@ -192,11 +172,12 @@ static void rest(struct rt_worker *w, uint32_t number)
 {
     const struct rt_pace_work work = {
         .new_ones = rt_table_has_new(w->table),
-        .under_way = w->jobs.under_way > 0,
+        /* of sets without rank 0 it isn't told where the others can't ring */
+        .under_way = w->sets.under_way > 0 || (coordinates(w) && rt_sets_are_without_me(&w->sets)),
         .sending = w->fabric->ops->is_sending(w->fabric),
     };
     uint64_t rest_ns = rt_pace_rest_ns(&w->pace, rt_now_ns(), work);
-    const uint64_t look_ns = w->coordinator ? stall_look_ns(w) : 0;
+    const uint64_t look_ns = coordinates(w) ? stall_look_ns(w) : 0;
     if (look_ns > 0 && rest_ns > look_ns)
         rest_ns = look_ns;
     if (rest_ns > 0)
@@ -243,15 +224,26 @@ static void rank_died(void *data, const char *text)
 
 /* ---- the thread ---- */
 
-/* Whether there is NCCL inside hosts is as rank 0's environment says: ranks of which only some
- * would meet there would wait for ever. */
+/* How allreduces go. */
+struct way {
+    uint8_t hierarchical, is_planned, deterministic;
+    struct rt_plan plan;
+};
+
+/* It is as rank 0's environment says, also in sets without it: ranks of which only some would meet
+ * in NCCL would wait for ever. */
 static int agree(struct rt_worker *w)
 {
-    const uint8_t mine = w->config.hierarchical;
-    uint8_t *all = calloc((size_t)w->fabric->size, 1);
-    int error = all ? w->fabric->ops->allgather(w->fabric, &mine, all, 1) : -ENOMEM;
-    if (!error)
-        w->config.hierarchical = all[0];
+    struct rt_config *c = &w->config;
+    const struct way mine = {c->hierarchical, c->is_planned, c->deterministic, c->plan};
+    struct way *all = calloc((size_t)w->fabric->size, sizeof *all);
+    int error = all ? w->fabric->ops->allgather(w->fabric, &mine, all, sizeof mine) : -ENOMEM;
+    if (!error) {
+        c->hierarchical = all[0].hierarchical;
+        c->is_planned = all[0].is_planned;
+        c->deterministic = all[0].deterministic;
+        c->plan = all[0].plan;
+    }
     free(all);
     return error;
 }
@@ -278,17 +270,6 @@ static int connect_ranks(struct rt_worker *w)
     error = agree(w);
     if (!error)
         w->bells = rt_bells_new(w->fabric, (const char(*)[RT_HOST_MAX])w->hosts, &error);
-    if (error)
-        return error;
-    const int size = w->fabric->size;
-    int *all = malloc((size_t)size * sizeof *all);
-    for (int r = 0; r < size && all; r++)
-        all[r] = r;
-    error =
-        all ? rt_groups_init(&w->groups, w->fabric, all, size, (const char(*)[RT_HOST_MAX])w->hosts,
-                             FIRST_TAG, w->config.hierarchical, w->message, sizeof w->message)
-            : -ENOMEM;
-    free(all);
     return error;
 }
 
@@ -320,7 +301,7 @@ static bool is_crowded(const struct rt_worker *w)
 {
     cpu_set_t set;
     return sched_getaffinity(0, sizeof set, &set) != 0 ||
-           w->groups.topology.local_size > CPU_COUNT(&set);
+           w->sets.list[0]->groups.topology.local_size > CPU_COUNT(&set);
 }
 
 /* It isn't worth a run that it can't be written; and the caller hears of no error. Before any rank
@@ -340,24 +321,19 @@ static int set_up(struct rt_worker *w)
         name_gone(w, error);
         return error;
     }
-    error = rt_executor_init(&w->executor, &w->groups, &w->config, w->message, sizeof w->message);
+    w->sets.fabric = w->fabric;
+    w->sets.hosts = (const char(*)[RT_HOST_MAX])w->hosts;
+    w->sets.config = &w->config;
+    w->sets.table = w->table;
+    w->jobs = (struct rt_jobs){.table = w->table, .sets = &w->sets};
+    error = rt_sets_add_all(&w->sets, &w->refused, w->message, sizeof w->message);
     if (error)
         return error;
-    w->member = rt_member_new();
-    if (!w->member)
-        return -ENOMEM;
-    w->jobs = (struct rt_jobs){
-        .table = w->table, .groups = &w->groups, .executor = &w->executor, .member = w->member};
-    if (w->groups.topology.rank == COORDINATOR) {
-        w->coordinator = rt_coordinator_new(w->groups.topology.size, w->config.fusion_threshold,
-                                            w->config.cache_capacity);
-        error = w->coordinator ? 0 : -ENOMEM;
-    }
     rt_pace_init(&w->pace, w->config.cycle_ns, is_crowded(w), rt_bells_are_whole(w->bells));
     rt_table_set_bell(w->table, ring_own, w);
-    if (w->coordinator && !error)
+    if (coordinates(w))
         open_timeline(&w->config);
-    return error;
+    return 0;
 }
 
 static void tell_started(struct rt_worker *w, int error)
@@ -381,7 +357,7 @@ static void close_table(struct rt_worker *w, int error)
 static void disconnect(struct rt_worker *w)
 {
     rt_lifeline_free(w->lifeline);
-    rt_groups_release(&w->groups);
+    rt_sets_end(&w->sets, true);
     rt_bells_free(w->bells);
     w->fabric->ops->free(w->fabric);
     free(w->hosts);
@@ -391,7 +367,7 @@ static void disconnect(struct rt_worker *w)
 static int begin(struct rt_worker *w)
 {
     int error = set_up(w);
-    if (w->executor.refused)
+    if (w->refused)
         disconnect(w);
     else if (error)
         rt_lifeline_cut(w->lifeline);
@@ -411,10 +387,9 @@ static void *background(void *data)
     error = run_cycles(w);
     if (!error || !rt_lifeline_wait(w->lifeline, NEWS_MS))
         close_table(w, error);
-    rt_executor_release(&w->executor);
-    rt_coordinator_free(w->coordinator);
-    rt_member_free(w->member);
-    if (!error)
+    if (error)
+        rt_sets_end(&w->sets, false);
+    else
         disconnect(w);
     return NULL;
 }
@@ -436,6 +411,7 @@ static int start_and_wait(struct rt_worker *w)
 
 static void free_worker(struct rt_worker *w)
 {
+    rt_sets_release(&w->sets);
     pthread_cond_destroy(&w->ready);
     pthread_mutex_destroy(&w->lock);
     free(w);
@@ -451,6 +427,7 @@ struct rt_worker *rt_worker_new(const struct rt_config *config, struct rt_table 
         return NULL;
     w->config = *config;
     w->table = table;
+    rt_sets_init(&w->sets);
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->ready, NULL);
     *ret_error = start_and_wait(w);
@@ -459,8 +436,13 @@ struct rt_worker *rt_worker_new(const struct rt_config *config, struct rt_table 
         free_worker(w);
         return NULL;
     }
-    *ret_topology = w->groups.topology;
+    *ret_topology = w->sets.list[0]->groups.topology;
     return w;
+}
+
+struct rt_sets *rt_worker_sets(struct rt_worker *w)
+{
+    return &w->sets;
 }
 
 void rt_worker_join(struct rt_worker *w)

@@ -13,6 +13,18 @@
  * A rank that has run out of data joins: until all have, it takes part in what the others do with
  * zeros, and no rows. The divisor of an average stays the number of all ranks.
  *
+ * Process sets: an operation whose options name one is one of its ranks alone; each has names of
+ * its own, so that the same name in two sets is two tensors. Only its ranks may hand over in it. As
+ * in Horovod a root is a rank of the job, and so are ranks in messages and ret_last; what comes by
+ * rank (parts, splits, rows) comes by place in the set, whose ranks are in ascending order. An
+ * average is one over the set's ranks, a join one of the set alone. Sets may overlap: rank 0 orders
+ * what is ready in any of them in one sequence, which all obey; it looks for that each cycle
+ * (RT_CYCLE_TIME) as long as there are sets without it. Tensors are fused within a set; cache and
+ * fusion buffer are the set's own. The timeline, a profiler and messages call a tensor "grad of
+ * process set 3"; the timeline's activities are rank 0's, so that of sets without it there is the
+ * negotiation alone. Which algorithm a set's allreduce takes follows from the ranks on each host,
+ * by the table that the set's lowest rank reads.
+ *
  * Types: those of rt-types.h; arithmetic as rt-coll.h says it. A tensor of int16, uint16 or bool,
  * which NCCL has not, goes by MPI alone. Scales multiply in double and round once; an integer is
  * cut toward zero and stays within its type; a bool keeps its truth unless the scale is 0.
@@ -68,7 +80,8 @@
  * end with status 0 nevertheless (4.0.2).
  *
  * Errors: 0 (or a handle >= 0), else a negative errno, and rt_error() says what was wrong:
- * -EINVAL ranks disagree about a tensor or a setting is wrong, -EEXIST the name is in use, -EBUSY
+ * -EINVAL ranks disagree about a tensor or a setting is wrong, -ENOENT there is no such process set
+ * (any more), -EPERM this rank is not in it, -EEXIST the name is in use, -EBUSY
  * this rank has joined, -ESHUTDOWN not running, or a rank left, -ECONNRESET a rank is gone,
  * -ETIMEDOUT RT_STALL_SHUTDOWN_TIME has passed, -EIO the transport failed.
  *
@@ -112,8 +125,11 @@ enum rt_compression {
     RT_COMPRESSION_COUNT
 };
 
+#define RT_GLOBAL_SET 0 /* the process set of all ranks */
+
 /* What an operation may say beside; NULL, or zeros, for nothing. */
 struct rt_options {
+    int set; /* rt_add_process_set's: the operation is one of its ranks alone */
     /* Of what is ready at once the higher goes first. Where ranks differ, the highest counts. */
     int priority;
     /* The tensor's shape, whose product is the count (the first dimension: the rows; the product of
@@ -139,6 +155,22 @@ int rt_local_rank(void); /* among the ranks of this host */
 int rt_local_size(void);
 int rt_cross_rank(void); /* this host's place among those with a rank of this local rank */
 int rt_cross_size(void);
+
+/* Makes a process set of these ranks, in any order; two sets may have the same. All ranks of the
+ * job call it together, with the same ranks, and none has joined; one change of sets at a time.
+ * Waits; returns the set's number, the same on all ranks and never used again. */
+int rt_add_process_set(const int *ranks, int n);
+/* All ranks together, as above; waits. What ranks of the set have handed over in it and not all
+ * others fails. */
+int rt_remove_process_set(int set);
+/* 1 where this rank is in it, else 0. These five: -ENOENT, no such set. */
+int rt_process_set_included(int set);
+int rt_process_set_rank(int set); /* this rank's place in it; -EPERM: it isn't in it */
+int rt_process_set_size(int set);
+/* Writes its ranks, ascending, at most `room` of them; returns how many there are. */
+int rt_process_set_ranks(int set, int *ret, int room);
+/* As rt_rows_of, of the set's rank at that place. */
+uint64_t rt_process_set_rows_of(int set, uint64_t rows, int place);
 
 /* Memory for tensors; any other serves, too. NULL: none. Not tied to rt_init and rt_shutdown. */
 void *rt_buffer_alloc(uint64_t bytes);
