@@ -21,6 +21,8 @@
  * HOSTNCCL_INIT_TIMEOUT_MS (600000), with the numbers of those that are missing.
  * Ranks whose collectives differ in function, count, type, operation or root get ncclInvalidUsage
  * in the same way, and ncclGetLastError says in what; what one rank leaves out alone is waited for.
+ * So does who receives another size than is sent, with both ranks and sizes; the sender learns it
+ * then or, if its message was gone already, at its next operation that needs the other.
  *
  * Graphs: operations on a stream that is captured go into the graph, and run at each of its
  * launches; the streams of a group must all be captured into the same one, or none. As in NCCL from

@@ -31,9 +31,22 @@ struct hostnccl_verdict {
 #define WRITES_FOR 10000 /* pauses: its writer may have died then */
 enum { VERDICT_NONE, VERDICT_WRITTEN_NOW, VERDICT_THERE };
 
+/* How many bytes the n-th message between two ranks has, to its sender (0) and its receiver (1). */
+struct size_note {
+    uint64_t number; /* atomic: n, from 1; 0 while it is written */
+    uint64_t bytes;  /* atomic */
+};
+#define SIZES 16u
+
+struct pair_notes {
+    uint64_t last[2]; /* of each side's own */
+    struct size_note sizes[2][SIZES];
+};
+
 size_t hostnccl_notes_bytes(int ranks)
 {
-    return sizeof(struct hostnccl_verdict) + (size_t)ranks * sizeof(struct hostnccl_notes);
+    return sizeof(struct hostnccl_verdict) + (size_t)ranks * sizeof(struct hostnccl_notes) +
+           (size_t)ranks * (size_t)ranks * sizeof(struct pair_notes);
 }
 
 static struct hostnccl_verdict *verdict_of(ncclComm_t comm)
@@ -93,6 +106,38 @@ static bool read_note(const struct note *from, uint64_t number, struct note *ret
     ret->what = __atomic_load_n(&from->what, __ATOMIC_ACQUIRE);
     ret->count = __atomic_load_n(&from->count, __ATOMIC_ACQUIRE);
     return __atomic_load_n(&from->number, __ATOMIC_ACQUIRE) == number;
+}
+
+bool hostnccl_agree_message(const struct hostnccl_op *op)
+{
+    ncclComm_t comm = op->comm;
+    int side = op->func == FUNC_RECV, from = side ? op->root : comm->rank;
+    int to = side ? comm->rank : op->root;
+    struct pair_notes *pair = (struct pair_notes *)notes_of(comm, comm->size);
+    pair += (size_t)from * (size_t)comm->size + (size_t)to;
+    uint64_t bytes[2], number = ++pair->last[side];
+    struct size_note *mine = &pair->sizes[side][number % SIZES];
+    const struct size_note *theirs = &pair->sizes[!side][number % SIZES];
+    bytes[side] = op->count * rt_type_bytes(op->type);
+    __atomic_store_n(&mine->number, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&mine->bytes, bytes[side], __ATOMIC_RELEASE);
+    __atomic_store_n(&mine->number, number, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&theirs->number, __ATOMIC_SEQ_CST) != number)
+        return true;
+    bytes[!side] = __atomic_load_n(&theirs->bytes, __ATOMIC_ACQUIRE);
+    if (__atomic_load_n(&theirs->number, __ATOMIC_ACQUIRE) != number || bytes[0] == bytes[1])
+        return true;
+    struct hostnccl_verdict *v = verdict_of(comm);
+    uint32_t none = VERDICT_NONE;
+    if (__atomic_compare_exchange_n(&v->state, &none, VERDICT_WRITTEN_NOW, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE)) {
+        snprintf(v->text, sizeof v->text,
+                 "message number %llu from rank %d to rank %d: %llu bytes are sent, %llu received",
+                 (unsigned long long)number - 1, from, to, (unsigned long long)bytes[0],
+                 (unsigned long long)bytes[1]);
+        __atomic_store_n(&v->state, VERDICT_THERE, __ATOMIC_RELEASE);
+    }
+    return false;
 }
 
 bool hostnccl_agree(const struct hostnccl_op *op)

@@ -121,6 +121,11 @@ static int run_messages(const struct hostnccl_plan *plan)
         n += hostnccl_is_p2p(op);
     if (n == 0)
         return 0;
+    for (const struct hostnccl_op *op = plan->ops; op; op = op->next)
+        if (hostnccl_is_p2p(op) && op->root != plan->comm->rank && !hostnccl_agree_message(op)) {
+            rt_transport_shm_leave(&plan->comm->data);
+            return -EMSGSIZE;
+        }
     struct rt_request *requests = calloc(n, sizeof *requests);
     int error = requests ? 0 : -ENOMEM;
     for (const struct hostnccl_op *op = plan->ops; op && !error; op = op->next)

@@ -246,6 +246,8 @@ bool hostnccl_has_redop(enum hostnccl_func func);
 size_t hostnccl_notes_bytes(int ranks);
 /* Before a collective runs. False: a rank has another one here. */
 bool hostnccl_agree(const struct hostnccl_op *op);
+/* Before a message to or from another rank runs. False: its two ends differ in size. */
+bool hostnccl_agree_message(const struct hostnccl_op *op);
 /* What ranks differ in; NULL: nobody has seen any such thing. Who is seeing it writes it down
  * first: that is waited for. */
 const char *hostnccl_verdict(ncclComm_t comm);

@@ -292,10 +292,40 @@ static int abort_case(ncclComm_t comm, int rank, int size)
     return 0;
 }
 
+/* The ends of a message differ in size: both are told who and how much, whoever is first. */
+static int sizes_case(ncclComm_t comm, int rank, int size)
+{
+    ncclResult_t async = ncclSuccess;
+    cudaStream_t stream;
+    uint32_t *data;
+    OK(cudaStreamCreate(&stream));
+    OK(cudaMalloc((void **)&data, 100 * sizeof *data));
+    if (rank == 0)
+        OK(ncclSend(data, 30, ncclUint32, 1, comm, stream));
+    if (rank == 1)
+        OK(ncclRecv(data, 30, ncclUint32, 0, comm, stream));
+    OK(cudaStreamSynchronize(stream));
+    if (rank == 0)
+        OK(ncclSend(data, 50, ncclUint32, 1, comm, stream));
+    if (rank == 0) /* the send may be through already: what comes after it is told */
+        OK(ncclRecv(data, 10, ncclUint32, 1, comm, stream));
+    if (rank == 1)
+        OK(ncclRecv(data, 20, ncclUint32, 0, comm, stream));
+    if (rank < 2) {
+        CHECK(cudaStreamSynchronize(stream) == cudaErrorLaunchFailure);
+        OK(ncclCommGetAsyncError(comm, &async));
+        CHECK(async == ncclInvalidUsage);
+        CHECK(strstr(ncclGetLastError(comm), "message number 1 from rank 0 to rank 1: 200 bytes "
+                                             "are sent, 80 received"));
+    }
+    OK(cudaFree(data));
+    OK(cudaStreamDestroy(stream));
+    return ncclCommAbort(comm);
+}
+
 const struct nccl_case nccl_graph_cases[] = {
-    {"graph-replay", replay_case, 0},
-    {"graph-mixed", mixed_case, 0},
-    {"graph-destroy", destroy_case, 1},
+    {"message-sizes", sizes_case, 1}, {"graph-replay", replay_case, 0},
+    {"graph-mixed", mixed_case, 0},   {"graph-destroy", destroy_case, 1},
     {"graph-abort", abort_case, 1},
 };
 const int nccl_graph_case_count = sizeof nccl_graph_cases / sizeof *nccl_graph_cases;

@@ -190,6 +190,10 @@ static void communicator_ends_after_its_graphs_or_is_aborted_before(void **state
     run_both("graph-destroy", 1, 4);
     run_both("graph-abort", 1, 4);
 }
+static void message_of_two_sizes_is_told_to_both_ends(void **state)
+{
+    run_both("message-sizes", 2, 4);
+}
 static void split_makes_ordered_halves_and_none(void **state)
 {
     run_both("split", 1, 7);
@@ -373,6 +377,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(operations_on_three_streams_keep_the_communicators_order),
         cmocka_unit_test(captured_operations_run_at_each_launch_of_the_graph),
         cmocka_unit_test(communicator_ends_after_its_graphs_or_is_aborted_before),
+        cmocka_unit_test(message_of_two_sizes_is_told_to_both_ends),
         cmocka_unit_test(split_makes_ordered_halves_and_none),
         cmocka_unit_test(misuse_is_refused_and_harmless),
         cmocka_unit_test(abort_ends_what_can_never_end),
