@@ -18,10 +18,10 @@
 #include "run-output.h"
 #include "run-wire.h"
 
-#define SECOND_NS    1000000000u
-#define TERM_NS      (2u * SECOND_NS) /* from SIGTERM to SIGKILL */
-#define KILL_NS      (8u * SECOND_NS) /* ... and until agents are given up */
-#define PATIENCE_NS  (5u * SECOND_NS) /* after a signal that ranks may end by */
+#define SECOND_NS   1000000000u
+#define TERM_NS     (2u * SECOND_NS) /* from SIGTERM to SIGKILL */
+#define KILL_NS     (8u * SECOND_NS) /* ... and until agents are given up */
+#define PATIENCE_NS (5u * SECOND_NS) /* after a signal that ranks may end by */
 
 /* A host's agent. */
 struct place {
@@ -50,7 +50,7 @@ struct front {
     int port, signals, ended_by; /* the signal that rt-run got */
     char address[256], job[33];
     sigset_t before;
-    bool is_ending, input_ends, may_feed;
+    bool can_not_start, is_ending, input_ends, may_feed;
     uint64_t next_ns; /* the deadline of what follows */
     int next_signal;  /* for all: 0 none yet */
 };
@@ -93,6 +93,9 @@ static void close_places(struct front *f)
     f->phase = CLOSING;
     f->next_ns = rt_net_now_ns() + KILL_NS;
     tell_all(f, RUN_END, 0, NULL);
+    for (int h = 0; h < f->o->host_count; h++) /* whose way there hangs */
+        if (f->places[h].pid > 0 && !f->places[h].is_gone && !f->places[h].is_there)
+            kill(-f->places[h].pid, SIGTERM);
 }
 
 static void say_left(struct front *f, const char *what)
@@ -100,7 +103,7 @@ static void say_left(struct front *f, const char *what)
     char list[600] = "";
     size_t n = 0;
     for (int r = 0; r < f->o->size && n < sizeof list - 12; r++)
-        if (f->ranks[r].pid > 0 && !f->ranks[r].has_ended)
+        if (!f->ranks[r].has_ended)
             n += (size_t)snprintf(list + n, sizeof list - n, " %d", r);
     if (n > 0)
         run_output_say(&f->output, "%s rank%s", what, list);
@@ -123,7 +126,7 @@ static void go_further(struct front *f)
     const uint64_t now = rt_net_now_ns();
     if (f->phase < RUNNING) {
         for (int h = 0; h < f->o->host_count; h++)
-            if (f->places[h].pid > 0 && !f->places[h].is_ready)
+            if (f->places[h].pid > 0 && !f->places[h].is_ready && !f->can_not_start)
                 run_output_say(&f->output, "host %s: no answer within %ld s (--start-timeout)",
                                host_name(f, h), f->o->start_s);
         f->status = 1;
@@ -183,6 +186,15 @@ static int wait_for_place(const struct place *p)
     return status;
 }
 
+/* What is wrong with other hosts is soon known, too. */
+static void fail_to_start(struct front *f)
+{
+    const uint64_t soon = rt_net_now_ns() + SECOND_NS;
+    f->can_not_start = true;
+    if (f->next_ns > soon)
+        f->next_ns = soon;
+}
+
 static void lose(struct front *f, struct place *p)
 {
     const int status = wait_for_place(p);
@@ -202,7 +214,7 @@ static void lose(struct front *f, struct place *p)
                        host_name(f, p->host));
     fail_with(f, 1);
     if (f->phase < RUNNING)
-        close_places(f);
+        return fail_to_start(f);
     for (int r = 0; r < f->o->size; r++)
         if (f->o->host_of[r] == p->host)
             note_end(f, r);
@@ -310,7 +322,7 @@ static bool all_places(const struct front *f, bool ready)
 {
     for (int h = 0; h < f->o->host_count; h++) {
         const struct place *p = &f->places[h];
-        if (p->pid > 0 && !(ready ? p->is_ready : p->is_there))
+        if (p->pid > 0 && !p->is_gone && !(ready ? p->is_ready : p->is_there))
             return false;
     }
     return true;
@@ -331,6 +343,11 @@ static void hand_out_jobs(struct front *f)
 /* A host whose ssh is slow takes nothing from RT_START_TIMEOUT. */
 static void step(struct front *f)
 {
+    if (f->phase < RUNNING && f->can_not_start) {
+        if (all_places(f, false))
+            close_places(f);
+        return;
+    }
     if (f->phase == CALLING && all_places(f, false)) {
         f->phase = READYING;
         hand_out_jobs(f);
