@@ -46,15 +46,19 @@ static int reach_root(struct rt_meeting *m, uint64_t deadline_ns)
 {
     const struct timespec pause = {.tv_nsec = TRY_AGAIN_NS};
     struct addrinfo *infos;
+    int why = 0;
     int fd = rt_root_resolve(m->address, m->port, m->interface.any.sa_family, 0, &infos, m->message,
                              m->message_bytes);
     if (fd < 0)
         return fd;
     while ((fd = try_root(m, deadline_ns, infos)) < 0 && rt_net_now_ns() < deadline_ns &&
-           !stays(fd))
+           !stays(fd)) {
+        why = fd;
         nanosleep(&pause, NULL);
+    }
     freeaddrinfo(infos);
-    return fd < 0 ? no_root(m, fd) : fd;
+    /* the last try had no time */
+    return fd < 0 ? no_root(m, fd == -ETIMEDOUT && why ? why : fd) : fd;
 }
 
 static int stranger(struct rt_meeting *m)

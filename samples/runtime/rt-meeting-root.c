@@ -105,7 +105,8 @@ static void say_missing(struct hall *h)
             strangers);
 }
 
-static void say_no_way_in(struct hall *h, int error)
+/* Nobody else gets in. */
+static void no_way_in(struct hall *h, int error)
 {
     struct rlimit limit = {0};
     getrlimit(RLIMIT_NOFILE, &limit);
@@ -117,6 +118,7 @@ static void say_no_way_in(struct hall *h, int error)
     else
         problem(h, "rank 0 can't take in all ranks: %s; %d of %d ranks have come", strerror(-error),
                 h->come + 1, h->m->job->size);
+    h->end_ns = 0;
 }
 
 /* ---- who comes ---- */
@@ -213,8 +215,7 @@ static void let_in(struct hall *h)
         if (fd == -EAGAIN || fd == -ECONNABORTED || fd == -EINTR)
             return;
         if (fd < 0) {
-            say_no_way_in(h, fd);
-            h->end_ns = 0; /* nobody else gets in */
+            no_way_in(h, fd);
             return;
         }
         h->callers[i].fd = fd;
@@ -242,16 +243,18 @@ static void wait_for_callers(struct hall *h)
     const uint64_t now = rt_net_now_ns();
     const bool room = drop_silent(h, now);
     const uint64_t rest = now < h->end_ns ? h->end_ns - now : 0;
+    nfds_t n = 1, at = 1;
     h->polled[0] = (struct pollfd){.fd = room ? h->listener : -1, .events = POLLIN};
-    nfds_t polled = 1; /* more than there may be descriptors poll doesn't take */
-    for (int i = 0; i < h->room; i++) {
-        h->polled[i + 1] = (struct pollfd){.fd = h->callers[i].fd, .events = POLLIN};
-        polled = h->callers[i].fd >= 0 ? (nfds_t)i + 2 : polled;
-    }
-    if (poll(h->polled, polled, (int)((rest < HELLO_NS ? rest : HELLO_NS) / 1000000) + 1) <= 0)
+    for (int i = 0; i < h->room; i++) /* poll takes no more than there may be descriptors */
+        if (h->callers[i].fd >= 0)
+            h->polled[n++] = (struct pollfd){.fd = h->callers[i].fd, .events = POLLIN};
+    const int got = poll(h->polled, n, (int)((rest < HELLO_NS ? rest : HELLO_NS) / 1000000) + 1);
+    if (got < 0 && errno != EINTR)
+        no_way_in(h, -errno);
+    if (got <= 0)
         return;
-    for (int i = 0; i < h->room; i++)
-        if ((nfds_t)i + 1 < polled && h->callers[i].fd >= 0 && h->polled[i + 1].revents)
+    for (int i = 0; i < h->room && at < n; i++)
+        if (h->callers[i].fd >= 0 && h->polled[at++].revents)
             hear(h, &h->callers[i]);
     if (h->polled[0].revents)
         let_in(h);

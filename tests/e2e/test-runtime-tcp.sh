@@ -1,48 +1,39 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The runtime without MPI: 4 ranks on 2 logical hosts train over TCP, as under an MPI where PEER, the
-# same program with MPI, is given; ranks that are missing, a port in use, a wrong interface and a wrong
-# address are told on every rank that is there, with a status that isn't 0.
-#   test-runtime-tcp.sh TRAIN_FOLDER [MPI PEER]
+# same program with MPI, is given; ranks that are missing, a wrong interface and a wrong address are
+# told on every rank that is there, with a status that isn't 0.
+#   test-runtime-tcp.sh RT_RUN TRAIN_FOLDER [MPI PEER]
 set -eu
-train=$1 mpi=${2:-} peer=${3:-}
+run=$1 train=$2 mpi=${3:-} peer=${4:-}
 . "$(dirname "$0")/logical-hosts.sh"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-port=$(python3 -c 'import os; print(20000 + os.getpid() % 12000)')
-echo "port $port"
 
 fail() {
     echo "$*; the ranks said:"
-    cat "$work"/out.*
+    cat "$work/out"
     exit 1
 }
 
-# SIZE RANKS: starts these ranks of a job of SIZE, and sets bad to how many ended badly
+# SIZE OPTIONS...: trains after $before, and sets status
 job() {
-    size=$1 bad=0 pids=
+    size=$1 status=0
     shift
-    rm -f "$work"/out.*
-    for rank in "$@"; do
-        env RT_FABRIC=tcp RT_RANK="$rank" RT_SIZE="$size" RANK="$rank" WORLD_SIZE="$size" \
-            RT_ADDR="${addr:-127.0.0.1}" RT_PORT="$port" RT_START_TIMEOUT="${timeout:-30}" \
-            "$train/on-hosts" 2 -- "$train/mlp-tcp" --steps 20 --seed 5 >"$work/out.$rank" 2>&1 &
-        pids="$pids $!"
-    done
-    for pid in $pids; do
-        wait "$pid" || bad=$((bad + 1))
-    done
+    "$run" -n "$size" --tag-output --grace 60 "$@" "$train/on-hosts" 2 -- \
+        sh -c "${before:-:}"' && exec "$@"' x "$train/mlp-tcp" --steps 20 --seed 5 \
+        >"$work/out" 2>&1 || status=$?
 }
 
 all_said() { # RANKS TEXT
-    n=$1
-    [ "$bad" -eq "$n" ] || fail "$bad of $n ranks ended badly"
-    [ "$(grep -l -e "$2" "$work"/out.* | wc -l)" -eq "$n" ] || fail "not all say '$2'"
+    [ "$status" -ne 0 ] || fail "the status is 0"
+    n=$(grep -e "$2" "$work/out" | sed 's/>.*//' | sort -u | wc -l)
+    [ "$n" -eq "$1" ] || fail "$n ranks of $1 say '$2'"
 }
 
-job 4 0 1 2 3
-[ "$bad" -eq 0 ] || fail "$bad ranks ended badly"
-sum=$(sed -n 's/^parameters identical on 4 ranks, checksum \([0-9a-f]*\).*/\1/p' "$work/out.0")
+job 4
+[ "$status" -eq 0 ] || fail "status $status"
+sum=$(sed -n 's/.*parameters identical on 4 ranks, checksum \([0-9a-f]*\).*/\1/p' "$work/out")
 [ -n "$sum" ] || fail "no checksum"
 if [ -n "$mpi" ]; then
     on_hosts_or_skip "$mpi"
@@ -50,29 +41,13 @@ if [ -n "$mpi" ]; then
     grep -q "checksum $sum" "$work/out.mpi" || fail "other parameters than under $mpi"
 fi
 
-timeout=2 && job 4 0 1
+before='[ $RT_RANK -lt 2 ] || exit 0' && job 4 --start-timeout 2
 all_said 2 "missing: rank 2 3"
-export RT_INTERFACE=nosuch0 && timeout=20 && job 2 0 1
+before= && job 2 --addr 127.0.0.1 --interface nosuch0
 all_said 2 "RT_INTERFACE is 'nosuch0'"
-unset RT_INTERFACE
-addr=192.0.2.1 timeout=2 && job 2 0
+job 2 --interface nosuch0
+all_said 1 "^rt-run: RT_INTERFACE is 'nosuch0'"
+before='[ $RT_RANK = 0 ] || export RT_INTERFACE=nosuch0' && job 2
+all_said 2 "RT_INTERFACE is 'nosuch0'"
+before='[ $RT_RANK = 0 ] || exit 0; unset RT_LISTEN_FD; export RT_ADDR=192.0.2.1' && job 2
 all_said 1 "is no address of this host"
-addr=127.0.0.1
-python3 - "$port" "$work/listens" <<'PY' &
-import socket, sys, time
-s = socket.socket()
-s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-s.bind(("127.0.0.1", int(sys.argv[1])))
-s.listen()
-open(sys.argv[2], "w").close()
-s.settimeout(30)
-c = s.accept()[0]
-c.recv(1)
-c.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n" * 100)
-s.accept()
-PY
-stranger=$!
-until [ -e "$work/listens" ]; do kill -0 "$stranger"; done
-job 2 0 1
-kill "$stranger"
-all_said 2 "set another RT_PORT"
