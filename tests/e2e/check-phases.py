@@ -2,6 +2,7 @@
 """Reads what runtime-phases-check left, and says what isn't right.
 
     check-phases.py timeline RANKS FILE           a timeline file in Horovod's format, from whatever program
+    check-phases.py killed RANKS FILE             the same, whose writer was killed
     check-phases.py all RANKS HOSTS FILE LOG...   of the case "all": all ranks' NVTX ranges, and the file
     check-phases.py files RANKS FILE FILE         of the case "files"
 
@@ -24,10 +25,18 @@ def fail(text):
     sys.exit(f"check-phases: {text}")
 
 
-def read_timeline(path, ranks, whole=True):
+def load(path, killed):
+    """Of a writer that was killed in a write the end may be missing, from the middle of an event on."""
+    text = open(path, encoding="utf-8").read()
+    if killed and not text.endswith("]"):
+        text = text[:text.rindex("\n")].rstrip(",") + "]"
+    return json.loads(text)
+
+
+def read_timeline(path, ranks, whole=True, killed=False):
     """Per tensor name: [(operation, {rank: ts}, [activity], args)]; and the marks. `whole`: all that began
     has ended, and began after the file did: else ranks may have been ready before, for the first barrier."""
-    events = json.load(open(path, encoding="utf-8"))
+    events = load(path, killed)
     if events[0].keys() != {"name", "ph", "pid", "args"} or events[0]["name"] != "process_name" or \
             events[0]["pid"] != 0 or not 10**15 < events[0]["args"]["start_time_since_epoch_in_micros"] < 10**17:
         fail(f"{path}: begins with {events[0]}")
@@ -195,8 +204,8 @@ def check_files(ranks, first, second):
 
 
 def main(what, ranks, *files):
-    if what == "timeline":
-        got, _ = read_timeline(files[0], int(ranks), whole=False)
+    if what in ("timeline", "killed"):
+        got, _ = read_timeline(files[0], int(ranks), whole=False, killed=what == "killed")
         print(f"{files[0]}: {sum(map(len, got.values()))} operations on {len(got)} tensors")
         return
     {"all": check_all, "files": check_files}[what](int(ranks), *files)

@@ -127,6 +127,7 @@ static void full(const char *prefix)
     char path[4096];
     snprintf(path, sizeof path, "%s.full", prefix);
     CHECK(rt_timeline_start(path, 0) == 0, "%s", path);
+    done(rt_barrier_async(NULL)); /* all have begun */
     float begun = 0;
     while (begun == 0) { /* until all know that something stands there */
         begun = rt_rank() == 0 && length_of(path) > 1000;

@@ -63,4 +63,4 @@ if (
     echo "rank 0 killed itself, and the run ended well"
     exit 1
 fi
-check timeline 2 "$work/killed.json"
+check killed 2 "$work/killed.json"

@@ -18,6 +18,7 @@ root = pathlib.Path(sys.argv[1]).resolve()
 RUN = str(root / "samples/runtime/run/rt-run")
 WORD = f"rt-run-test-{os.getpid()}"  # in the environment of all that a test starts
 failures = 0
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored under nohup, which ranks would inherit
 
 
 def left():
