@@ -5,10 +5,11 @@
  *
  * Model: events are put in the order in which they happen, and written some 50 ms later. After each
  * write the array is closed, and the next one takes the bracket away: the file can be read whenever
- * the process ends; if it is killed in a write, to the event before, as viewers of traces do. A tensor is a "process", named by an event of phase M.
- * Threads: put and close from any, close last. Memory: texts of events are borrowed until close.
- * Errors: what goes wrong after the file was opened is said once, on stderr, as nobody waits for
- * it: then no more is written, and what stands in the file is whole.
+ * the process ends; if it is killed in a write, to the event before, as viewers of traces do. A
+ * tensor is a "process", named by an event of phase M. Threads: put and close from any, close last.
+ * Memory: texts of events are borrowed until close. Errors: what goes wrong after the file was
+ * opened is said once, on stderr, as nobody waits for it: then no more is written, and what stands
+ * in the file is whole.
  */
 #ifndef RT_TIMELINE_FILE_H
 #define RT_TIMELINE_FILE_H
