@@ -31,12 +31,18 @@ typedef cudaError_t try_fn(cudaStream_t s, cudaStream_t other, cudaEvent_t event
 static cudaError_t try_malloc(cudaStream_t s, cudaStream_t other, cudaEvent_t event)
 {
     void *p;
-    return cudaMalloc(&p, 100);
+    cudaError_t error = cudaMalloc(&p, 100);
+    if (error == cudaSuccess)
+        cudaFree(p);
+    return error;
 }
 static cudaError_t try_malloc_host(cudaStream_t s, cudaStream_t other, cudaEvent_t event)
 {
     void *p;
-    return cudaMallocHost(&p, 100);
+    cudaError_t error = cudaMallocHost(&p, 100);
+    if (error == cudaSuccess)
+        cudaFreeHost(p);
+    return error;
 }
 static cudaError_t try_memcpy(cudaStream_t s, cudaStream_t other, cudaEvent_t event)
 {
@@ -168,12 +174,14 @@ struct elsewhere {
 static void *call_elsewhere(void *argument)
 {
     struct elsewhere *e = argument;
-    cudaGraph_t graph;
+    cudaGraph_t graph = NULL;
     void *p = NULL;
     cudaThreadExchangeStreamCaptureMode(&e->mode);
     e->error = e->ends ? cudaStreamEndCapture(e->ends, &graph) : cudaMalloc(&p, 100);
     if (!e->ends && e->error == cudaSuccess)
         cudaFree(p);
+    if (graph)
+        cudaGraphDestroy(graph);
     return NULL;
 }
 
