@@ -225,7 +225,10 @@ static void calls(void)
 
 #ifdef WITHOUT_MPI
 /* At the rendezvous; who comes when rank 0 has given up is turned away, or hears nothing. */
-#define IS_FEW(error) ((error) == -ETIMEDOUT || (error) == -ECONNRESET || (error) == -EPROTO)
+/* Who comes when rank 0 has ended finds nobody. */
+#define IS_FEW(error)                                                                              \
+    ((error) == -ETIMEDOUT || (error) == -ECONNRESET || (error) == -EPROTO ||                      \
+     (error) == -ECONNREFUSED)
 /* rt-run keeps the port at which rank 0 waits. */
 static void again(void)
 {
