@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "rt-timeline.h"
@@ -33,10 +34,14 @@ static int remove_path(void **state)
 static char *text_of_file(void)
 {
     FILE *f = fopen(path, "r");
-    char *text = calloc(1, 1 << 20);
+    struct stat status;
     assert_non_null(f);
-    size_t n = fread(text, 1, (1 << 20) - 1, f), kept = 0;
+    assert_int_equal(fstat(fileno(f), &status), 0);
+    char *text = malloc((size_t)status.st_size + 1);
+    assert_non_null(text);
+    size_t n = fread(text, 1, (size_t)status.st_size, f), kept = 0;
     fclose(f);
+    assert_int_equal(n, status.st_size);
     for (size_t i = 0; i < n; i++) {
         text[kept++] = text[i];
         bool is_time = (kept >= 6 && memcmp(text + kept - 6, "\"ts\": ", 6) == 0) ||
@@ -157,20 +162,31 @@ static void *many(void *data)
     return NULL;
 }
 
+static void close_and_check_ends(void)
+{
+    assert_int_equal(rt_timeline_close(), 0);
+    char *text = text_of_file();
+    assert_true(strncmp(text, HEAD, strlen(HEAD)) == 0 && text[strlen(text) - 1] == ']');
+    free(text);
+}
+
+/* The last file has all that two threads do: megabytes. */
 static void files_come_and_go_while_others_work(void **state)
 {
-    pthread_t one, other;
+    pthread_t one, other, late;
     pthread_create(&one, NULL, many, one_name);
     pthread_create(&other, NULL, many, other_name);
     for (int i = 0; i < 20; i++) {
         assert_int_equal(rt_timeline_open(path, true), 0);
-        assert_int_equal(rt_timeline_close(), 0);
-        char *text = text_of_file();
-        assert_true(strncmp(text, HEAD, strlen(HEAD)) == 0 && text[strlen(text) - 1] == ']');
-        free(text);
+        close_and_check_ends();
     }
+    assert_int_equal(rt_timeline_open(path, true), 0);
+    pthread_create(&late, NULL, many, one_name);
+    many(other_name);
+    pthread_join(late, NULL);
     pthread_join(one, NULL);
     pthread_join(other, NULL);
+    close_and_check_ends();
     rt_timeline_release();
 }
 
