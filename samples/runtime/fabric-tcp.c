@@ -53,15 +53,6 @@ static bool shares_memory(const struct tcp_fabric *t, const int *ranks, int n)
     return n > 1;
 }
 
-/* A rank may be in several groups of a tag with different ranks: the first names it. */
-static void name_group(const struct tcp_fabric *t, int first, int tag, char *ret, size_t bytes)
-{
-    size_t n = (size_t)snprintf(ret, bytes, "rt-");
-    for (size_t i = 0; i < sizeof t->job.word; i++)
-        n += (size_t)snprintf(ret + n, bytes - n, "%02x", t->job.word.bytes[i]);
-    snprintf(ret + n, bytes - n, "-%d-%d", first, tag);
-}
-
 static int place_of(const int *ranks, int n, int rank)
 {
     for (int i = 0; i < n; i++)
@@ -74,15 +65,20 @@ static struct rt_transport *group_new(struct rt_fabric *f, const int *ranks, int
 {
     struct tcp_fabric *t = of(f);
     const int place = place_of(ranks, n, f->rank);
-    char name[128];
     if (place < 0 || tag <= RT_POST_TAG) {
         errno = EINVAL;
         return NULL;
     }
-    if (!shares_memory(t, ranks, n))
-        return rt_transport_tcp_new(&t->links.base, tag, ranks, n, place);
-    name_group(t, ranks[0], tag, name, sizeof name);
-    return rt_shm_group_new(name, place, n);
+    struct rt_transport *by = rt_transport_tcp_new(&t->links.base, tag, ranks, n, place);
+    if (!by || !shares_memory(t, ranks, n))
+        return by;
+    struct rt_transport *group = rt_shm_group_new(by);
+    if (!group && errno == EOPNOTSUPP)
+        return by;
+    const int error = errno;
+    rt_transport_tcp_free(by);
+    errno = error;
+    return group;
 }
 
 static void group_free(struct rt_transport *t)

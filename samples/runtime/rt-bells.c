@@ -33,13 +33,13 @@ struct rt_bells {
 
 /* Where a rank's bell is. */
 struct place {
-    struct rt_heap_name heap; /* 0: in none */
+    struct rt_memory_name heap; /* 0: in none */
     uint64_t offset;
 };
 
 static void reach(struct rt_bells *b, int rank, const struct place *place)
 {
-    static const struct rt_heap_name none;
+    static const struct rt_memory_name none;
     struct other *o = &b->others[rank];
     if (memcmp(&place->heap, &none, sizeof none) == 0)
         return;

@@ -4,8 +4,7 @@
  * and transports between any of the ranks.
  *
  * Model: a fabric knows its rank and size from the start on. Messages go between any two ranks, in
- * order, of any length. A group is a transport (rt-coll.h) over some ranks; making one is local, so
- * that it costs nothing where it isn't used.
+ * order, of any length. A group is a transport (rt-coll.h) over some ranks, who make it together.
  *
  * Which one: RT_FABRIC=mpi or tcp; unset, TCP where RT_RANK is set (rt-rendezvous.h has its
  * settings) or the program has no MPI, else MPI. A program has MPI where it is linked with

@@ -100,11 +100,11 @@ void rt_net_machine(char *ret, size_t bytes)
 
 void rt_net_memory(char *ret, size_t bytes)
 {
-    struct stat shm, numbers;
-    if (stat("/dev/shm", &shm) || stat("/proc/self/ns/pid", &numbers))
+    struct stat numbers;
+    if (stat("/proc/self/ns/pid", &numbers))
         snprintf(ret, bytes, "%s", "");
     else
-        snprintf(ret, bytes, "%lu/%lu", (unsigned long)shm.st_dev, (unsigned long)numbers.st_ino);
+        snprintf(ret, bytes, "%lu", (unsigned long)numbers.st_ino);
 }
 
 void rt_net_set_port(union rt_net_place *place, uint16_t port)

@@ -29,8 +29,8 @@ uint64_t rt_net_now_ns(void);
 int rt_net_interface(int family, union rt_net_place *ret, char *message, size_t message_bytes);
 /* A word that two processes share whose loopback is one: host and network namespace. */
 void rt_net_machine(char *ret, size_t bytes);
-/* Of two processes of one machine: a word that they share if files in /dev/shm and process numbers
- * mean the same to both. Containers share neither, though they may share the network. */
+/* Of two processes of one machine: a word that they share if process numbers mean the same to both.
+ * In containers they don't, though these may share the network. "" without /proc. */
 void rt_net_memory(char *ret, size_t bytes);
 
 /* Listens at `at`; where its port is 0 on any free one, which is put there. Returns the socket. */

@@ -6,14 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "rt-meeting.h"
 #include "rt-root.h"
 
-#define START_S   10                    /* after the rendezvous, with RT_START_TIMEOUT */
-#define SHM_BYTES ((uint64_t)256 << 20) /* left free, or ranks of a host talk by TCP */
+#define START_S 10 /* after the rendezvous, with RT_START_TIMEOUT */
 
 int rt_meeting_fail(const struct rt_meeting *m, int error, const char *format, ...)
 {
@@ -84,7 +82,6 @@ static void fill_hello(struct rt_meeting *m)
 {
     const char *host = getenv("RT_HOST"), *job = getenv("RT_JOB");
     struct rt_hello *o = &m->mine;
-    struct statvfs shm;
     memcpy(o->magic, RT_MEETING_MAGIC, sizeof o->magic);
     o->rank = m->job->rank;
     o->size = m->job->size;
@@ -95,8 +92,7 @@ static void fill_hello(struct rt_meeting *m)
     else
         gethostname(o->card.host, sizeof o->card.host - 1);
     rt_net_machine(o->card.machine, sizeof o->card.machine);
-    if (statvfs("/dev/shm", &shm) == 0 && (uint64_t)shm.f_bavail * shm.f_frsize >= SHM_BYTES)
-        rt_net_memory(o->card.memory, sizeof o->card.memory);
+    rt_net_memory(o->card.memory, sizeof o->card.memory);
 }
 
 /* ---- addresses ---- */

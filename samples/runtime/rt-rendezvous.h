@@ -27,7 +27,7 @@
 /* What a rank says of itself. */
 struct rt_card {
     int32_t pid;
-    char memory[48];                /* rt_net_memory; "": no room for transports there */
+    char memory[48];                /* rt_net_memory */
     char host[RT_HOST_MAX];         /* RT_HOST, else the host's name */
     char machine[RT_HOST_MAX + 32]; /* rt_net_machine */
     char problem[512];              /* why it can't take part; "" */

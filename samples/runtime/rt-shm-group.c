@@ -2,138 +2,92 @@
 #include "rt-shm-group.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "rt-file.h"
+#include "rt-memory-file.h"
 #include "rt-transport-shm.h"
-
-/* Before the region. */
-struct door {
-    uint32_t come, size; /* atomic: how many have come, of how many */
-    char spare[56];
-};
-_Static_assert(sizeof(struct door) == 64, "the region keeps its alignment");
 
 struct group {
     struct rt_transport_shm shm; /* first: the transport */
-    void *mapped;
+    char *mapped;                /* the head, then the region */
     uint64_t bytes;
-    struct group *next;
-    char path[300];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct group *groups; /* of this process; under the lock */
-
-/* Pages that there is no room for would end the process, by SIGBUS, when it comes to them. */
-static int reserve(int fd, uint64_t bytes)
+static int map(struct group *g, int fd)
 {
-    struct rt_file_limit limit;
-    rt_file_limit_begin(&limit);
-    int error = -posix_fallocate(fd, 0, (off_t)bytes);
-    rt_file_limit_end(&limit);
-    return error;
-}
-
-static int map(struct group *g)
-{
-    int fd = open(g->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0)
+    void *mapped = mmap(NULL, g->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (mapped == MAP_FAILED)
         return -errno;
-    /* another's, of more ranks, must not be cut off */
-    struct stat st;
-    int error = fstat(fd, &st) ? -errno : st.st_size > (off_t)g->bytes ? -EPROTO : 0;
+    g->mapped = mapped;
+    return 0;
+}
+
+/* Returns the descriptor, which stays open until all have mapped the file. */
+static int make_region(struct group *g, struct rt_memory_name *ret)
+{
+    const int fd = rt_memory_file_new(ret);
+    int error = fd < 0 ? fd : rt_memory_file_grow(fd, g->bytes);
     if (!error)
-        error = reserve(fd, g->bytes);
-    if (!error) {
-        g->mapped = mmap(NULL, g->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        error = g->mapped == MAP_FAILED ? -errno : 0;
-    }
-    if (error)
-        g->mapped = NULL;
-    if (error && error != -EPROTO)
-        unlink(g->path); /* this rank will never come, so the group is none */
+        error = map(g, fd);
+    if (error && fd >= 0)
+        close(fd);
+    return error ? error : fd;
+}
+
+static void find_region(struct group *g, const struct rt_memory_name *name)
+{
+    const int fd = rt_memory_file_open(name);
+    if (fd < 0)
+        return;
+    map(g, fd);
     close(fd);
-    return error;
 }
 
-static int take_place(struct group *g, int rank, int size)
+static void free_group(struct group *g)
 {
-    struct door *door = g->mapped;
-    uint32_t before = 0;
-    if (!__atomic_compare_exchange_n(&door->size, &before, (uint32_t)size, false, __ATOMIC_ACQ_REL,
-                                     __ATOMIC_ACQUIRE) &&
-        before != (uint32_t)size)
-        return -EPROTO;
-    int error = rt_transport_shm_init(&g->shm, door + 1, rank, size);
-    if (!error && __atomic_add_fetch(&door->come, 1, __ATOMIC_ACQ_REL) == (uint32_t)size)
-        unlink(g->path);
-    return error;
+    rt_transport_shm_release(&g->shm);
+    if (g->mapped)
+        munmap(g->mapped, g->bytes);
+    free(g);
 }
 
-static void remember(struct group *g)
+/* Where one rank can't, none does. */
+static int share(struct group *g, struct rt_transport *by)
 {
-    pthread_mutex_lock(&lock);
-    g->next = groups;
-    groups = g;
-    pthread_mutex_unlock(&lock);
+    struct rt_memory_name name = {0};
+    const int fd = by->rank == 0 ? make_region(g, &name) : -1;
+    if (by->rank == 0 && fd < 0)
+        name = (struct rt_memory_name){0};
+    int error = rt_broadcast(by, &name, sizeof name, RT_UINT8, 0);
+    if (!error && by->rank > 0 && name.pid)
+        find_region(g, &name);
+    int32_t shares = g->mapped && rt_transport_shm_init(&g->shm, g->mapped + RT_MEMORY_FILE_HEAD,
+                                                        by->rank, by->size) == 0;
+    if (!error)
+        error = rt_allreduce(by, &shares, &shares, 1, RT_INT32, RT_MIN);
+    if (fd >= 0)
+        close(fd);
+    return error ? error : shares ? 0 : -EOPNOTSUPP;
 }
 
-static void forget(struct group *g)
-{
-    pthread_mutex_lock(&lock);
-    struct group **place = &groups;
-    while (*place != g)
-        place = &(*place)->next;
-    *place = g->next;
-    pthread_mutex_unlock(&lock);
-}
-
-void rt_shm_group_abandon(void)
-{
-    pthread_mutex_lock(&lock);
-    for (struct group *g = groups; g; g = g->next)
-        unlink(g->path);
-    pthread_mutex_unlock(&lock);
-}
-
-struct rt_transport *rt_shm_group_new(const char *name, int rank, int size)
+struct rt_transport *rt_shm_group_new(struct rt_transport *by)
 {
     struct group *g = calloc(1, sizeof *g);
     if (!g)
         return NULL;
-    snprintf(g->path, sizeof g->path, "/dev/shm/%s", name);
-    g->bytes = sizeof(struct door) + rt_shm_bytes(size);
-    int error = map(g);
+    g->bytes = RT_MEMORY_FILE_HEAD + rt_shm_bytes(by->size);
+    const int error = share(g, by);
     if (!error)
-        error = take_place(g, rank, size);
-    if (!error) {
-        remember(g);
         return &g->shm.base;
-    }
-    if (g->mapped)
-        munmap(g->mapped, g->bytes);
-    free(g);
+    free_group(g);
     errno = -error;
     return NULL;
 }
 
 void rt_shm_group_free(struct rt_transport *t)
 {
-    if (!t)
-        return;
-    struct group *g = (struct group *)t;
-    forget(g);
-    rt_transport_shm_release(&g->shm);
-    munmap(g->mapped, g->bytes);
-    free(g);
+    if (t)
+        free_group((struct group *)t);
 }

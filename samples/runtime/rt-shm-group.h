@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rt-shm-group.h - a transport through shared memory for some ranks of one machine, made by each
- * for itself.
+ * rt-shm-group.h - a transport through shared memory for ranks of one machine that another
+ * transport connects.
  *
- * They find the region by its name in /dev/shm, which goes when all have come; a rank may have left
- * by then, and the others find what it has said. Where one never comes the name stays, until
- * rt_shm_group_abandon. Threads: rt_shm_group_abandon from any, the rest as a transport. Errors:
- * NULL with errno set, EPROTO the region of this name is for another number of ranks.
+ * The region is a file without a path (rt-memory-file.h), of the rank with place 0: nothing of it
+ * stays, whoever is killed whenever, and it takes no room in /dev/shm. Threads: as a transport.
  */
 #ifndef RT_SHM_GROUP_H
 #define RT_SHM_GROUP_H
 
 #include "rt-coll.h"
 
-/* `name` is theirs alone, and names a file. */
-struct rt_transport *rt_shm_group_new(const char *name, int rank, int size);
+/* All ranks of `by` together; places are the same. `by` isn't needed any longer. NULL with errno
+ * set: EOPNOTSUPP, on all ranks alike, some rank can't reach the region, or there is none; else
+ * what `by` has met. */
+struct rt_transport *rt_shm_group_new(struct rt_transport *by);
 void rt_shm_group_free(struct rt_transport *t); /* NULL-safe */
-/* Some rank has died: nobody will come any more. Removes the names of this process's groups. */
-void rt_shm_group_abandon(void);
 
 #endif

@@ -17,7 +17,6 @@
 #include "rt-lifeline.h"
 #include "rt-nvtx.h"
 #include "rt-pace.h"
-#include "rt-shm-group.h"
 
 #define COORDINATOR 0
 #define NEWS_MS     1000 /* of a death travel longer than the end of what the dead took part in */
@@ -213,7 +212,6 @@ static void rank_died(void *data, const char *text)
     const struct timespec grace = {.tv_sec = GRACE_S};
     fprintf(stderr, "rt: rank %d: %s\n", w->fabric->rank, text);
     rt_table_break(w->table, -ECONNRESET, text);
-    rt_shm_group_abandon();
     if (!w->config.exits_on_death)
         return;
     nanosleep(&grace, NULL);

@@ -11,7 +11,6 @@
 #include <mpi.h>
 #include <stdint.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "bench.h"
 #include "rt-shm-group.h"
@@ -70,16 +69,12 @@ static double one_round(enum way way)
 
 static void begin(void)
 {
-    char name[64];
-    int id = (int)getpid();
     MPI_Comm world = MPI_COMM_WORLD;
-    MPI_Bcast(&id, 1, MPI_INT, 0, MPI_COMM_WORLD);
-    snprintf(name, sizeof name, "bench-waiting-%d", id);
     if (rt_init() != 0)
         fail("rt_init");
-    by_memory = rt_shm_group_new(name, rank, size);
     by_messages = rt_transport_mpi_new(&world, 7, NULL, size);
-    if (!by_memory || !by_messages)
+    by_memory = by_messages ? rt_shm_group_new(by_messages) : NULL;
+    if (!by_memory)
         fail("transports");
 }
 

@@ -6,22 +6,14 @@
  */
 #include "rt-alloc.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "rt-file.h"
-
-#define FILE_NAME    "rt-heap"
 #define WINDOW_BYTES ((uint64_t)64 << 30)
-#define PAGE         ((uint64_t)4096) /* the first one has the token */
+#define PAGE         ((uint64_t)4096)
 #define HUGE_PAGE    ((uint64_t)2 << 20)
 
 struct extent {
@@ -38,7 +30,7 @@ struct inherited {
 static struct {
     pthread_mutex_t lock;
     char *base; /* atomic: NULL until there is a heap */
-    struct rt_heap_name name;
+    struct rt_memory_name name;
     struct extent *extents;
     uint64_t file_bytes;
     struct inherited *inherited, *for_child; /* made beforehand: a child may not allocate */
@@ -98,25 +90,6 @@ static char *map_window(int fd)
     return base;
 }
 
-static bool grow_file(int fd, uint64_t bytes)
-{
-    struct rt_file_limit limit;
-    rt_file_limit_begin(&limit);
-    bool grown = ftruncate(fd, (off_t)bytes) == 0;
-    rt_file_limit_end(&limit);
-    return grown;
-}
-
-static bool fill_file(int fd, struct rt_heap_name *name)
-{
-    name->pid = getpid();
-    name->fd = fd;
-    return fchmod(fd, 0600) == 0 &&
-           getrandom(name->token, sizeof name->token, 0) == sizeof name->token &&
-           grow_file(fd, PAGE) &&
-           pwrite(fd, name->token, sizeof name->token, 0) == sizeof name->token;
-}
-
 /* The lock is held. */
 static bool begin_heap(void)
 {
@@ -128,15 +101,15 @@ static bool begin_heap(void)
     heap.watches_fork = true;
     if (!heap.for_child && !(heap.for_child = malloc(sizeof *heap.for_child)))
         return false;
-    int fd = memfd_create(FILE_NAME, MFD_CLOEXEC);
+    const int fd = rt_memory_file_new(&heap.name);
     if (fd < 0)
         return false;
-    char *base = fill_file(fd, &heap.name) ? map_window(fd) : NULL;
+    char *base = map_window(fd);
     if (!base) {
         close(fd);
         return false;
     }
-    heap.file_bytes = PAGE;
+    heap.file_bytes = RT_MEMORY_FILE_HEAD;
     heap.failed = false;
     __atomic_store_n(&heap.base, base, __ATOMIC_RELEASE);
     return true;
@@ -149,13 +122,14 @@ static char *take(uint64_t bytes)
 {
     const uint64_t unit = bytes >= HUGE_PAGE ? HUGE_PAGE : PAGE;
     struct extent **at = &heap.extents, *e = malloc(sizeof *e);
-    uint64_t first = round_up(PAGE, unit);
+    uint64_t first = round_up(RT_MEMORY_FILE_HEAD, unit);
     while (*at && (*at)->first < first + bytes) {
         first = round_up((*at)->end, unit);
         at = &(*at)->next;
     }
     const uint64_t end = first + bytes;
-    if (!e || end > WINDOW_BYTES || (end > heap.file_bytes && !grow_file(heap.name.fd, end))) {
+    if (!e || end > WINDOW_BYTES ||
+        (end > heap.file_bytes && rt_memory_file_grow(heap.name.fd, end))) {
         free(e);
         return NULL;
     }
@@ -215,7 +189,7 @@ void rt_free(void *p)
 
 /* ---- finding ---- */
 
-bool rt_heap_find(const void *p, uint64_t bytes, struct rt_heap_name *ret_name,
+bool rt_heap_find(const void *p, uint64_t bytes, struct rt_memory_name *ret_name,
                   uint64_t *ret_offset)
 {
     const char *base = __atomic_load_n(&heap.base, __ATOMIC_ACQUIRE);
@@ -227,35 +201,17 @@ bool rt_heap_find(const void *p, uint64_t bytes, struct rt_heap_name *ret_name,
     return true;
 }
 
-/* The link is looked at first: opening whatever has the number now could have effects. */
-static int open_heap(const struct rt_heap_name *name)
-{
-    char path[64], target[64] = "";
-    uint64_t token[2];
-    snprintf(path, sizeof path, "/proc/%d/fd/%d", name->pid, name->fd);
-    if (readlink(path, target, sizeof target - 1) < 0 ||
-        strncmp(target, "/memfd:" FILE_NAME, sizeof "/memfd:" FILE_NAME - 1) != 0)
-        return -1;
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    if (fd >= 0 && (pread(fd, token, sizeof token, 0) != sizeof token ||
-                    memcmp(token, name->token, sizeof token) != 0)) {
-        close(fd);
-        return -1;
-    }
-    return fd;
-}
-
-static bool is_own(const struct rt_heap_name *name, const char *base)
+static bool is_own(const struct rt_memory_name *name, const char *base)
 {
     return base && memcmp(name->token, heap.name.token, sizeof name->token) == 0;
 }
 
-char *rt_heap_map(const struct rt_heap_name *name)
+char *rt_heap_map(const struct rt_memory_name *name)
 {
     char *own = __atomic_load_n(&heap.base, __ATOMIC_ACQUIRE);
     if (is_own(name, own))
         return own;
-    int fd = open_heap(name);
+    const int fd = rt_memory_file_open(name);
     if (fd < 0)
         return NULL;
     char *base = map_window(fd);

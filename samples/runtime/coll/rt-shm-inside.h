@@ -11,7 +11,7 @@
 struct rt_shm_post {
     uint64_t number; /* atomic, grows */
     uint64_t in, out, bytes;
-    struct rt_heap_name heap; /* 0: the buffers are in none */
+    struct rt_memory_name heap; /* 0: the buffers are in none */
     uint8_t reaches;          /* this rank has mapped all heaps that were new */
     char spare[7];
 };

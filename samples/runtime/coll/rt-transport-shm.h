@@ -29,7 +29,7 @@ struct rt_shm_pair {
 
 /* What is known of a rank's heap. */
 struct rt_shm_heap {
-    struct rt_heap_name name; /* the one that ranks have spoken about; 0: none yet */
+    struct rt_memory_name name; /* the one that ranks have spoken about; 0: none yet */
     char *base;               /* NULL: some rank can't reach it */
 };
 

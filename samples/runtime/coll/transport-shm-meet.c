@@ -40,12 +40,12 @@ static void write_post(struct rt_transport_shm *t, const void *in, void *out, ui
         memset(&post->heap, 0, sizeof post->heap);
 }
 
-static bool is_same(const struct rt_heap_name *a, const struct rt_heap_name *b)
+static bool is_same(const struct rt_memory_name *a, const struct rt_memory_name *b)
 {
     return a->token[0] == b->token[0] && a->token[1] == b->token[1];
 }
 
-static bool is_none(const struct rt_heap_name *name)
+static bool is_none(const struct rt_memory_name *name)
 {
     return (name->token[0] | name->token[1]) == 0;
 }

@@ -39,7 +39,7 @@ static void alloc_gives_apart_and_aligned_memory_free_takes_it_back(void **state
     memset(c, 3, HUGE_BYTES + 1);
     memset(d, 4, 1);
     assert_true(*a == 1 && b[4999] == 2 && c[HUGE_BYTES] == 3 && *d == 4);
-    struct rt_heap_name name;
+    struct rt_memory_name name;
     uint64_t offset, offset_d;
     assert_true(rt_heap_find(b, 5000, &name, &offset));
     assert_int_equal(name.pid, getpid());
@@ -67,7 +67,7 @@ static void alloc_of_more_than_there_is_gives_none_and_breaks_nothing(void **sta
 static void find_of_other_memory_is_false(void **state)
 {
     char *p = rt_alloc(10), *other = malloc(10);
-    struct rt_heap_name name;
+    struct rt_memory_name name;
     uint64_t offset;
     assert_false(rt_heap_find(other, 10, &name, &offset));
     assert_false(rt_heap_find(p, UINT64_MAX, &name, &offset));
@@ -88,7 +88,7 @@ static int in_child(int (*fn)(void *), void *argument)
 static int child_allocates(void *argument)
 {
     char *parents = argument, *own = rt_alloc(100);
-    struct rt_heap_name name;
+    struct rt_memory_name name;
     uint64_t offset;
     if (!own || *parents != 7 || rt_heap_find(parents, 1, &name, &offset) ||
         !rt_heap_find(own, 1, &name, &offset) || name.pid != getpid())
@@ -112,14 +112,14 @@ static void alloc_after_fork_is_of_a_heap_of_its_own(void **state)
 }
 
 struct told {
-    struct rt_heap_name name;
+    struct rt_memory_name name;
     uint64_t offset;
 };
 
 static int child_reaches(void *argument)
 {
     const struct told *told = argument;
-    struct rt_heap_name wrong = told->name;
+    struct rt_memory_name wrong = told->name;
     wrong.token[0]++;
     char *base = rt_heap_map(&told->name);
     if (!base || rt_heap_map(&wrong))

@@ -1,172 +1,225 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks find a region by its name, in any order; no file stays, whatever happens. */
+/* Ranks that TCP connects share a region, or all hear that they can't; nothing has a path. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include "rt-ranks.h"
+#include "rt-memory-file.h"
 #include "rt-shm-group.h"
+#include "tcp-ranks.h"
 
 enum { WRONG = 1 };
 
-static char name[64], path[96];
+#define VERIFY(condition)                                                                          \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: rank %d: %s\n", __FILE__, __LINE__, by->rank, #condition);     \
+            return WRONG;                                                                          \
+        }                                                                                          \
+    } while (0)
 
-static void new_name(void)
+static int sum(struct rt_transport *t)
 {
-    static int number;
-    snprintf(name, sizeof name, "rt-test-%d-%d", (int)getpid(), number++);
-    snprintf(path, sizeof path, "/dev/shm/%s", name);
+    int32_t value = t->rank + 1;
+    const int error = rt_allreduce(t, &value, &value, 1, RT_INT32, RT_SUM);
+    return error ? error : value == t->size * (t->size + 1) / 2 ? 0 : WRONG;
 }
 
-static int file_exists(void)
+static int sum_rank(struct rt_transport *by, void *argument)
 {
-    struct stat st;
-    return stat(path, &st) == 0;
-}
-
-static int sum_rank(int rank, int size, void *data)
-{
-    struct rt_transport *t = rt_shm_group_new(name, rank, size);
-    int32_t value = rank + 1;
-    if (!t)
-        return WRONG;
-    int error = rt_allreduce(t, &value, &value, 1, RT_INT32, RT_SUM);
-    int is_wrong = error || value != size * (size + 1) / 2 || file_exists();
-    rt_shm_group_free(t);
-    return is_wrong;
-}
-
-static void ranks_meet_by_name_and_leave_no_file(void **state)
-{
-    for (int size = 1; size <= 8; size++) {
-        new_name();
-        assert_int_equal(run_each(size, size % 2, sum_rank, NULL), 0);
-        assert_false(file_exists());
+    (void)argument;
+    for (int round = 0; round < 3; round++) {
+        struct rt_transport *t = rt_shm_group_new(by);
+        VERIFY(t && t->rank == by->rank && t->size == by->size);
+        VERIFY(sum(t) == 0);
+        rt_shm_group_free(t);
     }
+    return sum(by); /* it stays as it was */
 }
 
-/* Rank 0 has gone before rank 1 comes. */
-static void what_one_said_who_has_left_is_found(void **state)
+static void ranks_share_a_region(void **state)
 {
-    int32_t value = 4711, got = 0;
-    new_name();
-    struct rt_transport *t = rt_shm_group_new(name, 0, 2);
-    assert_non_null(t);
-    assert_int_equal(rt_broadcast(t, &value, 1, RT_INT32, 0), 0);
-    rt_shm_group_free(t);
-    t = rt_shm_group_new(name, 1, 2);
-    assert_non_null(t);
-    assert_false(file_exists());
-    assert_int_equal(rt_broadcast(t, &got, 1, RT_INT32, 0), 0);
-    assert_int_equal(got, value);
-    rt_shm_group_free(t);
+    (void)state;
+    for (int size = 1; size <= 8; size++)
+        assert_int_equal(run_ranks_tcp(size, size % 2, false, 0, sum_rank, NULL), 0);
     rt_shm_group_free(NULL);
 }
 
-static void abandon_leaves_no_file_of_groups_that_others_never_came_to(void **state)
+/* Rank 0 says something and has gone when rank 1 looks. */
+static int leave_rank(struct rt_transport *by, void *argument)
 {
-    new_name();
-    struct rt_transport *a = rt_shm_group_new(name, 0, 3), *b = rt_shm_group_new(name, 2, 3);
-    assert_non_null(a);
-    assert_non_null(b);
-    assert_true(file_exists());
-    rt_shm_group_free(a);
-    rt_shm_group_abandon();
-    assert_false(file_exists());
-    rt_shm_group_abandon();
-    rt_shm_group_free(b);
-    rt_shm_group_abandon();
-}
-
-static void file_is_for_this_user_alone(void **state)
-{
-    struct stat st;
-    new_name();
-    struct rt_transport *t = rt_shm_group_new(name, 0, 2);
-    assert_non_null(t);
-    assert_int_equal(stat(path, &st), 0);
-    assert_int_equal(st.st_mode & 077, 0);
-    rt_shm_group_abandon();
+    (void)argument;
+    int32_t value = by->rank == 0 ? 4711 : 0, ignored;
+    struct rt_transport *t = rt_shm_group_new(by);
+    VERIFY(t);
+    if (by->rank > 0)
+        VERIFY(rt_broadcast(by, &ignored, 1, RT_INT32, 0) == 0);
+    VERIFY(rt_broadcast(t, &value, 1, RT_INT32, 0) == 0);
+    VERIFY(value == 4711);
     rt_shm_group_free(t);
+    if (by->rank == 0)
+        VERIFY(rt_broadcast(by, &value, 1, RT_INT32, 0) == 0);
+    return 0;
 }
 
-static void place_taken_twice_is_busy(void **state)
+static void what_one_said_who_has_left_is_found(void **state)
 {
-    new_name();
-    struct rt_transport *a = rt_shm_group_new(name, 0, 2);
-    assert_non_null(a);
-    assert_null(rt_shm_group_new(name, 0, 2));
-    assert_int_equal(errno, EBUSY);
-    struct rt_transport *b = rt_shm_group_new(name, 1, 2);
-    assert_non_null(b); /* the second of place 0 has spoilt nothing */
-    rt_shm_group_free(a);
-    rt_shm_group_free(b);
-    assert_false(file_exists());
+    (void)state;
+    assert_int_equal(run_ranks_tcp(2, true, false, 0, leave_rank, NULL), 0);
 }
 
-static void what_is_no_file_is_an_error(void **state)
-{
-    new_name();
-    assert_int_equal(symlink("/tmp/nowhere", path), 0);
-    assert_null(rt_shm_group_new(name, 0, 2));
-    assert_int_equal(errno, ELOOP);
-    assert_int_equal(unlink(path), 0);
-    assert_null(rt_shm_group_new("no/such/folder", 0, 2));
-    assert_int_equal(errno, ENOENT);
-}
-
-/* Found by its name: of another size it would be another's. */
-static void region_of_other_size_is_refused(void **state)
-{
-    new_name();
-    struct rt_transport *t = rt_shm_group_new(name, 0, 2);
-    assert_non_null(t);
-    assert_null(rt_shm_group_new(name, 2, 3));
-    assert_int_equal(errno, EPROTO);
-    assert_null(rt_shm_group_new(name, 0, 1));
-    assert_int_equal(errno, EPROTO);
-    rt_shm_group_abandon();
-    rt_shm_group_free(t);
-}
-
-static void region_that_finds_no_room_leaves_no_file(void **state)
+/* `argument`: the rank that has no descriptor for the region. */
+static int poor_rank(struct rt_transport *by, void *argument)
 {
     struct rlimit limit;
-    new_name();
-    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
-    const struct rlimit little = {.rlim_cur = 4096, .rlim_max = limit.rlim_max};
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &little), 0);
-    struct rt_transport *t = rt_shm_group_new(name, 0, 2);
+    VERIFY(sum_rank(by, NULL) == 0); /* all connections are there */
+    VERIFY(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    const struct rlimit none = {.rlim_cur = 4, .rlim_max = limit.rlim_max}; /* poll wants some */
+    if (by->rank == *(const int *)argument)
+        VERIFY(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    struct rt_transport *t = rt_shm_group_new(by);
     const int error = errno;
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-    assert_null(t);
-    assert_int_equal(error, EFBIG);
-    assert_false(file_exists());
+    VERIFY(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    VERIFY(!t && error == EOPNOTSUPP);
+    return sum_rank(by, NULL);
+}
+
+static void one_that_can_not_share_is_heard_of_by_all(void **state)
+{
+    (void)state;
+    for (int poor = 0; poor < 3; poor++)
+        assert_int_equal(run_ranks_tcp(3, true, false, 0, poor_rank, &poor), 0);
+}
+
+/* A file that is too large for this process (ulimit -f) is no region, and no end. */
+static int limited_rank(struct rt_transport *by, void *argument)
+{
+    (void)argument;
+    struct rlimit limit;
+    VERIFY(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+    const struct rlimit little = {.rlim_cur = 8192, .rlim_max = limit.rlim_max};
+    VERIFY(setrlimit(RLIMIT_FSIZE, &little) == 0);
+    VERIFY(!rt_shm_group_new(by) && errno == EOPNOTSUPP);
+    return sum(by);
+}
+
+static void region_beyond_the_limit_of_files_is_none(void **state)
+{
+    (void)state;
+    assert_int_equal(run_ranks_tcp(2, true, false, 0, limited_rank, NULL), 0);
+}
+
+static int gone_rank(struct rt_transport *by, void *argument)
+{
+    if (by->rank == *(const int *)argument)
+        return 0;
+    VERIFY(!rt_shm_group_new(by) && errno == ECONNRESET);
+    return 0;
+}
+
+static void one_that_has_gone_is_connreset(void **state)
+{
+    (void)state;
+    for (int gone = 0; gone < 2; gone++)
+        assert_int_equal(run_ranks_tcp(2, true, false, 0, gone_rank, &gone), 0);
+}
+
+/* ---- nothing stays ---- */
+
+static int files_of_shm(void)
+{
+    int n = 0;
+    const struct dirent *e;
+    DIR *dir = opendir("/dev/shm");
+    while (dir && (e = readdir(dir)))
+        n += strncmp(e->d_name, "rt-", 3) == 0;
+    if (dir)
+        closedir(dir);
+    return n;
+}
+
+/* Rank 1 never takes part; all are killed. */
+static int killed_rank(struct rt_transport *by, void *argument)
+{
+    int32_t *waiting = argument;
+    if (by->rank == 1) {
+        while (__atomic_load_n(waiting, __ATOMIC_ACQUIRE) < by->size - 1)
+            usleep(1000);
+        kill(0, SIGKILL);
+    }
+    __atomic_add_fetch(waiting, 1, __ATOMIC_ACQ_REL);
+    rt_shm_group_new(by);
+    return WRONG;
+}
+
+static void all_killed_at_the_start_leave_nothing(void **state)
+{
+    (void)state;
+    const int before = files_of_shm();
+    int32_t *waiting =
+        mmap(NULL, sizeof *waiting, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(waiting != MAP_FAILED);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        setpgid(0, 0);
+        run_ranks_tcp(3, true, false, 0, killed_rank, waiting);
+        _exit(0);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    assert_int_equal(files_of_shm(), before);
+    munmap(waiting, sizeof *waiting);
+}
+
+/* ---- files ---- */
+
+static void file_opens_by_its_whole_name_alone(void **state)
+{
+    (void)state;
+    struct rt_memory_name name, wrong;
+    const int fd = rt_memory_file_new(&name);
+    assert_true(fd >= 0 && name.fd == fd && name.pid == getpid());
+    assert_int_equal(rt_memory_file_grow(fd, 3 * RT_MEMORY_FILE_HEAD), 0);
+    assert_int_equal(pwrite(fd, "word", 4, RT_MEMORY_FILE_HEAD), 4);
+    const int other = rt_memory_file_open(&name);
+    char word[4];
+    assert_true(other >= 0 && other != fd);
+    assert_int_equal(pread(other, word, 4, RT_MEMORY_FILE_HEAD), 4);
+    assert_memory_equal(word, "word", 4);
+    close(other);
+    wrong = name;
+    wrong.token[1] ^= 1;
+    assert_int_equal(rt_memory_file_open(&wrong), -ENOENT);
+    wrong = name;
+    wrong.fd = 0; /* whatever it is */
+    assert_int_equal(rt_memory_file_open(&wrong), -ENOENT);
+    close(fd);
+    assert_int_equal(rt_memory_file_open(&name), -ENOENT);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks_meet_by_name_and_leave_no_file),
+        cmocka_unit_test(ranks_share_a_region),
         cmocka_unit_test(what_one_said_who_has_left_is_found),
-        cmocka_unit_test(abandon_leaves_no_file_of_groups_that_others_never_came_to),
-        cmocka_unit_test(file_is_for_this_user_alone),
-        cmocka_unit_test(place_taken_twice_is_busy),
-        cmocka_unit_test(what_is_no_file_is_an_error),
-        cmocka_unit_test(region_of_other_size_is_refused),
-        cmocka_unit_test(region_that_finds_no_room_leaves_no_file),
+        cmocka_unit_test(one_that_can_not_share_is_heard_of_by_all),
+        cmocka_unit_test(region_beyond_the_limit_of_files_is_none),
+        cmocka_unit_test(one_that_has_gone_is_connreset),
+        cmocka_unit_test(all_killed_at_the_start_leave_nothing),
+        cmocka_unit_test(file_opens_by_its_whole_name_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
