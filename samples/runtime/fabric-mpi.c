@@ -15,6 +15,7 @@
 #include "rt-transport-mpi.h"
 
 #define TAG_CONTROL 1
+#define TAG_GATHER  0 /* groups' are higher */
 
 struct sending {
     struct sending *next;
@@ -26,6 +27,7 @@ struct mpi_fabric {
     struct rt_fabric base;
     MPI_Comm data, control;
     bool owns_mpi;
+    struct rt_transport *all; /* for allgather */
     struct sending *sending;
 };
 
@@ -34,14 +36,12 @@ static struct mpi_fabric *of(struct rt_fabric *f)
     return (struct mpi_fabric *)f;
 }
 
-/* ---- at the start ---- */
+/* ---- together ---- */
 
+/* MPI_Allgather's own waiting keeps the processor from whom it waits for. */
 static int allgather(struct rt_fabric *f, const void *mine, void *ret, size_t bytes)
 {
-    return MPI_Allgather(mine, (int)bytes, MPI_BYTE, ret, (int)bytes, MPI_BYTE, of(f)->data) ==
-                   MPI_SUCCESS
-               ? 0
-               : -EIO;
+    return rt_allgather_ring(of(f)->all, mine, ret, bytes * (size_t)f->size, RT_UINT8);
 }
 
 static struct rt_transport *group_new(struct rt_fabric *f, const int *ranks, int n, int tag)
@@ -146,6 +146,7 @@ static void free_fabric(struct rt_fabric *f)
         MPI_Wait(&s->request, MPI_STATUS_IGNORE);
         free(s);
     }
+    rt_transport_mpi_free(m->all);
     free_comm(&m->control);
     free_comm(&m->data);
     if (m->owns_mpi)
@@ -198,6 +199,11 @@ static int make_comms(struct mpi_fabric *m, char *message, size_t message_bytes)
     }
     MPI_Comm_set_errhandler(m->data, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(m->control, MPI_ERRORS_RETURN);
+    m->all = rt_transport_mpi_new(&m->data, TAG_GATHER, NULL, 0);
+    if (!m->all) {
+        snprintf(message, message_bytes, "no memory");
+        return -ENOMEM;
+    }
     return 0;
 }
 
