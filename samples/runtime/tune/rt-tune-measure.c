@@ -7,7 +7,7 @@
 
 #define ROUND_SECONDS   1e-3
 #define ROUND_BYTES     (2u << 20)
-#define NOT_SHORT_BYTES (8u << 10)
+#define NOT_SHORT_BYTES (1u << 10)
 #define REPEATS         200 /* of a short one in a round */
 #define USUAL_SECONDS   0.5 /* of a size in a pass */
 #define USUAL_ROUNDS    4
