@@ -49,6 +49,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* As the manual above has them, in its order. */
 enum rt_fault_kind {
     RT_FAULT_SLOW_RANK,
@@ -178,5 +182,9 @@ void rt_faults_send(struct rt_faults *f);
 
 /* The fault of that kind that concerns this rank in this step; NULL where there is none. */
 const struct rt_fault *rt_faults_find(const struct rt_faults *f, enum rt_fault_kind kind);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -73,7 +73,9 @@ static int read_settings(struct rt_meeting *m)
     m->address = getenv("RT_ADDR");
     if (size > 1 && (!m->address || !*m->address || got_port == 0))
         return rt_meeting_fail(
-            m, -EINVAL, "RT_ADDR and RT_PORT say where rank 0 waits for the others: %s is not set",
+            m, -EINVAL,
+            "RT_ADDR and RT_PORT say where rank 0 waits for the others: %s is not set; rt-run, "
+            "which starts programs without MPI, sets both",
             got_port == 0 ? "RT_PORT" : "RT_ADDR");
     return 0;
 }

@@ -113,6 +113,10 @@
 
 #include "rt-types.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define RT_NAME_MAX       255 /* bytes of a tensor's name */
 #define RT_DIMENSIONS_MAX 8
 
@@ -250,5 +254,9 @@ struct rt_parameter {
 /* Gives all ranks root's parameters, and waits for it. */
 int rt_broadcast_parameters(const struct rt_parameter *parameters, unsigned n, int root,
                             const struct rt_options *options);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

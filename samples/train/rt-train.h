@@ -21,6 +21,10 @@
 
 #include "rt.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* ---- learning rate ---- */
 
 /*
@@ -121,5 +125,9 @@ int rt_checkpoint_read(const char *path, const char *model, const struct rt_para
 
 #define RT_CHECKPOINT_MESSAGE_BYTES 512
 #define RT_CHECKPOINT_MODEL_MAX     255 /* bytes of `model` */
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

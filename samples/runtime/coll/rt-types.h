@@ -9,6 +9,10 @@
 
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* RT_<name>, as texts call it, bytes of an element. A number, once given, stays. */
 #define RT_TYPE_LIST(X)                                                                            \
     X(FLOAT32, "float32", 4)                                                                       \
@@ -53,5 +57,9 @@ static inline uint64_t rt_type_bytes(enum rt_type type)
 #undef RT_TYPE_BYTES
     return (unsigned)type < RT_TYPE_COUNT ? bytes_of[type] : 0;
 }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
