@@ -76,9 +76,35 @@ cudaError_t cudart_stream_join(cudaStream_t stream, cudaStream_t other, uint64_t
 cudaError_t cudart_stream_finish(cudaStream_t stream);
 /* As cudart_stream_finish, for the streams that stream 0 of this thread's device waits for. */
 cudaError_t cudart_finish_legacy(void);
+cudaError_t cudart_finish_legacy_of(int device);
 cudaError_t cudart_finish_device(int device);
 /* Waits likewise, but leaves tasks' errors for whoever synchronises. */
 cudaError_t cudart_quiesce_device(int device);
+
+/* peer.c */
+void cudart_peer_reset(int device);
+
+/* registry.c: memory that the runtime knows of */
+enum cudart_kind {
+    CUDART_DEVICE,
+    CUDART_DEVICE_ELSEWHERE, /* from another allocator: freed by it alone */
+    CUDART_MANAGED,
+    CUDART_HOST,
+    CUDART_REGISTERED, /* the program's own */
+};
+struct cudart_memory {
+    enum cudart_kind kind;
+    int device; /* current when it was added */
+    unsigned flags;
+};
+/* cudaErrorHostMemoryAlreadyRegistered: some of it is known. */
+cudaError_t cudart_memory_add(const void *p, size_t bytes, enum cudart_kind kind, unsigned flags);
+/* `p` may point into it. */
+bool cudart_memory_find(const void *p, struct cudart_memory *ret);
+/* Where `p` is the begin of memory of one of `kinds` (bits): it is being freed, or not after all.
+ * False: it isn't such memory, or is so already. */
+bool cudart_memory_retire(const void *p, unsigned kinds, bool retired);
+bool cudart_memory_remove(const void *p, unsigned kinds);
 
 /* capture.c: cudaSuccess where no capture says otherwise. What is refused spoils the capture. */
 /* For calls whose effect a capture can't see. */

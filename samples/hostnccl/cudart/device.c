@@ -25,9 +25,19 @@ static const struct {
     {cudaErrorInsufficientDriver, "cudaErrorInsufficientDriver", "driver too old for the runtime"},
     {cudaErrorNoDevice, "cudaErrorNoDevice", "no device"},
     {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "no such device"},
+    {cudaErrorNoKernelImageForDevice, "cudaErrorNoKernelImageForDevice",
+     "no kernel runs on the stand-in for a device"},
     {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid stream or event"},
     {cudaErrorIllegalState, "cudaErrorIllegalState", "illegal state of the stream or graph"},
     {cudaErrorNotReady, "cudaErrorNotReady", "not ready"},
+    {cudaErrorPeerAccessAlreadyEnabled, "cudaErrorPeerAccessAlreadyEnabled",
+     "peer access is already enabled"},
+    {cudaErrorPeerAccessNotEnabled, "cudaErrorPeerAccessNotEnabled",
+     "peer access has not been enabled"},
+    {cudaErrorHostMemoryAlreadyRegistered, "cudaErrorHostMemoryAlreadyRegistered",
+     "part or all of the memory range is already registered"},
+    {cudaErrorHostMemoryNotRegistered, "cudaErrorHostMemoryNotRegistered",
+     "pointer does not correspond to a registered memory region"},
     {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "an operation on the stream failed"},
     {cudaErrorNotPermitted, "cudaErrorNotPermitted", "operation not permitted"},
     {cudaErrorNotSupported, "cudaErrorNotSupported", "not supported by the stand-in"},
@@ -155,40 +165,6 @@ CUDART_EXPORT cudaError_t cudaSetDevice(int device)
     return cudaSuccess;
 }
 
-CUDART_EXPORT cudaError_t cudaSetDeviceFlags(unsigned int flags)
-{
-    return cudaSuccess;
-}
-
-CUDART_EXPORT cudaError_t cudaDeviceReset(void)
-{
-    return cudaDeviceSynchronize();
-}
-
-/* Facts of a device that is no real one: enough for programs that print or compare them. */
-static int attribute(enum cudaDeviceAttr attr)
-{
-    switch (attr) {
-    case cudaDevAttrClockRate:
-        return 1000000;
-    case cudaDevAttrComputeCapabilityMajor:
-        return 9;
-    case cudaDevAttrUnifiedAddressing:
-    case cudaDevAttrMultiProcessorCount:
-        return 1;
-    default:
-        return 0;
-    }
-}
-
-CUDART_EXPORT cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int device)
-{
-    if (!value || !cudart_device_exists(device))
-        return cudart_result(value ? cudaErrorInvalidDevice : cudaErrorInvalidValue);
-    *value = attribute(attr);
-    return cudaSuccess;
-}
-
 CUDART_EXPORT cudaError_t cudaDeviceGetStreamPriorityRange(int *leastPriority,
                                                            int *greatestPriority)
 {
@@ -197,25 +173,4 @@ CUDART_EXPORT cudaError_t cudaDeviceGetStreamPriorityRange(int *leastPriority,
     if (greatestPriority)
         *greatestPriority = 0;
     return cudaSuccess;
-}
-
-CUDART_EXPORT cudaError_t cudaDeviceGetPCIBusId(char *pciBusId, int len, int device)
-{
-    if (!pciBusId || len <= 0 || !cudart_device_exists(device))
-        return cudart_result(cudaErrorInvalidValue);
-    int need = snprintf(pciBusId, (size_t)len, "0000:%02x:00.0", device);
-    return cudart_result(need < len ? cudaSuccess : cudaErrorInvalidValue);
-}
-
-CUDART_EXPORT cudaError_t cudaDeviceCanAccessPeer(int *canAccessPeer, int device, int peerDevice)
-{
-    if (!canAccessPeer || !cudart_device_exists(device) || !cudart_device_exists(peerDevice))
-        return cudart_result(cudaErrorInvalidDevice);
-    *canAccessPeer = device != peerDevice;
-    return cudaSuccess;
-}
-
-CUDART_EXPORT cudaError_t cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags)
-{
-    return cudart_result(cudart_device_exists(peerDevice) ? cudaSuccess : cudaErrorInvalidDevice);
 }

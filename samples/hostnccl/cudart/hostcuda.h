@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hostcuda.h - what the stand-in CUDA runtime has for the stand-in NCCL alone: work on streams that
- * knows when it is queued, and can be captured into a graph and run again.
+ * knows when it is queued, and can be captured into a graph and run again; memory that is NCCL's.
  *
  * Memory: `argument` is the work's until `release`, which is called once, whether it ran or not; if
  * hostcuda_launch fails it stays the caller's. Work that was captured is a template: each launch
@@ -10,6 +10,8 @@
  */
 #ifndef HOSTNCCL_HOSTCUDA_H
 #define HOSTNCCL_HOSTCUDA_H
+
+#include <stdbool.h>
 
 #include "cuda_runtime_api.h"
 
@@ -25,5 +27,9 @@ struct hostcuda_work {
 cudaError_t hostcuda_launch(cudaStream_t stream, const struct hostcuda_work *work, void *argument);
 /* In a work: the stream it runs on has failed. */
 void hostcuda_fail_stream(cudaError_t error);
+/* Device memory that another allocator gave, for cudaPointerGetAttributes. Remove: false where it
+ * isn't such memory. */
+cudaError_t hostcuda_memory_add(const void *p, size_t bytes);
+bool hostcuda_memory_remove(const void *p);
 
 #endif

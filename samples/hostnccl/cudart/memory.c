@@ -6,8 +6,13 @@
 #include "cudart.h"
 
 #define ALIGNMENT 256
+#define PITCH     512
 
-static cudaError_t allocate(void **ret, size_t size)
+/* What cudaFree and cudaFreeAsync take, and what cudaFreeHost does. */
+#define DEVICE_KINDS (1u << CUDART_DEVICE | 1u << CUDART_MANAGED)
+#define HOST_KINDS   (1u << CUDART_HOST)
+
+static cudaError_t allocate(void **ret, size_t size, enum cudart_kind kind, unsigned flags)
 {
     if (!ret)
         return cudaErrorInvalidValue;
@@ -18,58 +23,105 @@ static cudaError_t allocate(void **ret, size_t size)
         p = aligned_alloc(ALIGNMENT, (size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1));
         if (!p)
             return cudaErrorMemoryAllocation;
+        cudaError_t error = cudart_memory_add(p, size, kind, flags);
+        if (error != cudaSuccess) { /* a range that was freed behind our back is in the way */
+            free(p);
+            return error;
+        }
     }
     *ret = p;
     return cudaSuccess;
 }
 
 /* For calls that a capture doesn't see. */
-static cudaError_t allocate_now(void **ret, size_t size)
+static cudaError_t allocate_now(void **ret, size_t size, enum cudart_kind kind, unsigned flags)
 {
     cudaError_t error = cudart_unsafe();
-    return error == cudaSuccess ? allocate(ret, size) : error;
+    return cudart_result(error == cudaSuccess ? allocate(ret, size, kind, flags) : error);
 }
 
 CUDART_EXPORT cudaError_t cudaMalloc(void **devPtr, size_t size)
 {
-    return cudart_result(allocate_now(devPtr, size));
+    return allocate_now(devPtr, size, CUDART_DEVICE, 0);
 }
 
-/* Freed memory may still be in use by queued work: CUDA waits for the device, and so do we. */
-CUDART_EXPORT cudaError_t cudaFree(void *devPtr)
+/* Rows begin where a texture could. */
+CUDART_EXPORT cudaError_t cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height)
 {
-    if (!devPtr)
+    size_t bytes, row;
+    if (!devPtr || !pitch)
+        return cudart_result(cudaErrorInvalidValue);
+    if (__builtin_add_overflow(width, (size_t)PITCH - 1, &row) ||
+        __builtin_mul_overflow(row & ~(size_t)(PITCH - 1), height, &bytes))
+        return cudart_result(cudaErrorMemoryAllocation);
+    cudaError_t error = allocate_now(devPtr, bytes, CUDART_DEVICE, 0);
+    if (error == cudaSuccess)
+        *pitch = row & ~(size_t)(PITCH - 1);
+    return error;
+}
+
+/* Freed memory may still be in use by queued work: CUDA waits for its device, and so do we. */
+static cudaError_t free_now(void *p, unsigned kinds)
+{
+    struct cudart_memory found;
+    if (!p)
         return cudaSuccess;
     cudaError_t error = cudart_unsafe();
-    if (error == cudaSuccess)
-        error = cudart_quiesce_device(cudart_device());
-    if (error == cudaSuccess)
-        free(devPtr);
+    if (error == cudaSuccess && !cudart_memory_find(p, &found))
+        error = cudaErrorInvalidValue;
+    if (error == cudaSuccess && !cudart_memory_retire(p, kinds, true))
+        error = cudaErrorInvalidValue;
+    if (error != cudaSuccess)
+        return cudart_result(error);
+    error = cudart_quiesce_device(found.device);
+    if (error != cudaSuccess) {
+        cudart_memory_retire(p, kinds, false);
+    } else {
+        cudart_memory_remove(p, kinds);
+        free(p);
+    }
     return cudart_result(error);
+}
+
+CUDART_EXPORT cudaError_t cudaFree(void *devPtr)
+{
+    return free_now(devPtr, DEVICE_KINDS);
 }
 
 CUDART_EXPORT cudaError_t cudaMallocHost(void **ptr, size_t size)
 {
-    return cudart_result(allocate_now(ptr, size));
+    return allocate_now(ptr, size, CUDART_HOST, cudaHostAllocDefault);
 }
+
+#define HOST_FLAGS (cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined)
 
 CUDART_EXPORT cudaError_t cudaHostAlloc(void **pHost, size_t size, unsigned int flags)
 {
-    return cudart_result(allocate_now(pHost, size));
+    if (flags & ~(unsigned)HOST_FLAGS)
+        return cudart_result(cudaErrorInvalidValue);
+    return allocate_now(pHost, size, CUDART_HOST, flags);
 }
 
 CUDART_EXPORT cudaError_t cudaFreeHost(void *ptr)
 {
-    return cudaFree(ptr);
+    return free_now(ptr, HOST_KINDS);
 }
 
 CUDART_EXPORT cudaError_t cudaMallocManaged(void **devPtr, size_t size, unsigned int flags)
 {
-    return cudart_result(allocate_now(devPtr, size));
+    if (size == 0 || (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost))
+        return cudart_result(cudaErrorInvalidValue);
+    return allocate_now(devPtr, size, CUDART_MANAGED, flags);
 }
 
 static void do_nothing(void *argument)
 {
+}
+
+static void remove_and_free(void *p)
+{
+    cudart_memory_remove(p, DEVICE_KINDS);
+    free(p);
 }
 
 /* In a capture: the memory is there from now on, at the address that the graph's nodes have. */
@@ -77,13 +129,13 @@ CUDART_EXPORT cudaError_t cudaMallocAsync(void **devPtr, size_t size, cudaStream
 {
     static const struct hostcuda_work work = {.run = do_nothing, .type = cudaGraphNodeTypeMemAlloc};
     void *p = NULL;
-    cudaError_t error = devPtr ? allocate(&p, size) : cudaErrorInvalidValue;
+    cudaError_t error = devPtr ? allocate(&p, size, CUDART_DEVICE, 0) : cudaErrorInvalidValue;
     if (error == cudaSuccess)
         error = hostcuda_launch(hStream, &work, NULL);
     if (error == cudaSuccess)
         *devPtr = p;
-    else
-        free(p);
+    else if (p)
+        remove_and_free(p);
     return cudart_result(error);
 }
 
@@ -91,31 +143,22 @@ CUDART_EXPORT cudaError_t cudaMallocAsync(void **devPtr, size_t size, cudaStream
 CUDART_EXPORT cudaError_t cudaFreeAsync(void *devPtr, cudaStream_t hStream)
 {
     static const struct hostcuda_work work = {
-        .run = do_nothing, .release = free, .type = cudaGraphNodeTypeMemFree};
-    return devPtr ? hostcuda_launch(hStream, &work, devPtr) : cudaSuccess;
-}
-
-CUDART_EXPORT cudaError_t cudaHostRegister(void *ptr, size_t size, unsigned int flags)
-{
-    return cudart_result(ptr ? cudart_unsafe() : cudaErrorInvalidValue);
-}
-
-CUDART_EXPORT cudaError_t cudaHostUnregister(void *ptr)
-{
-    return cudart_result(ptr ? cudart_unsafe() : cudaErrorInvalidValue);
-}
-
-CUDART_EXPORT cudaError_t cudaHostGetDevicePointer(void **pDevice, void *pHost, unsigned int flags)
-{
-    if (!pDevice || !pHost)
+        .run = do_nothing, .release = remove_and_free, .type = cudaGraphNodeTypeMemFree};
+    if (!devPtr)
+        return cudaSuccess;
+    if (!cudart_memory_retire(devPtr, DEVICE_KINDS, true))
         return cudart_result(cudaErrorInvalidValue);
-    *pDevice = pHost;
-    return cudaSuccess;
+    cudaError_t error = hostcuda_launch(hStream, &work, devPtr);
+    if (error != cudaSuccess)
+        cudart_memory_retire(devPtr, DEVICE_KINDS, false);
+    return error;
 }
 
 CUDART_EXPORT cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
 {
     struct sysinfo info;
+    if (!free_bytes || !total)
+        return cudart_result(cudaErrorInvalidValue);
     if (sysinfo(&info) != 0)
         return cudart_result(cudaErrorUnknown);
     *free_bytes = (size_t)info.freeram * info.mem_unit;
@@ -211,4 +254,37 @@ CUDART_EXPORT cudaError_t cudaMemsetAsync(void *devPtr, int value, size_t count,
     if (!devPtr)
         return cudart_result(cudaErrorInvalidValue);
     return put_copy(stream, (struct copy){devPtr, NULL, count, value});
+}
+
+/* ---- between devices: the same memory ---- */
+
+static cudaError_t check_peer_copy(void *dst, int dst_device, const void *src, int src_device,
+                                   size_t count)
+{
+    if (!cudart_device_exists(dst_device) || !cudart_device_exists(src_device))
+        return cudaErrorInvalidDevice;
+    return check_copy(dst, src, count, cudaMemcpyDefault);
+}
+
+/* Behind stream 0 of both devices and of the caller's. */
+CUDART_EXPORT cudaError_t cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice,
+                                         size_t count)
+{
+    cudaError_t error = check_peer_copy(dst, dstDevice, src, srcDevice, count);
+    if (error == cudaSuccess)
+        error = cudart_finish_legacy_of(dstDevice);
+    if (error == cudaSuccess)
+        error = cudart_finish_legacy_of(srcDevice);
+    if (error != cudaSuccess)
+        return cudart_result(error);
+    return cudaMemcpy(dst, src, count, cudaMemcpyDefault);
+}
+
+CUDART_EXPORT cudaError_t cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src,
+                                              int srcDevice, size_t count, cudaStream_t stream)
+{
+    cudaError_t error = check_peer_copy(dst, dstDevice, src, srcDevice, count);
+    if (error != cudaSuccess)
+        return cudart_result(error);
+    return cudaMemcpyAsync(dst, src, count, cudaMemcpyDefault, stream);
 }

@@ -367,12 +367,17 @@ static cudaError_t finish_matching(match_fn *matches, int device,
     return first;
 }
 
-cudaError_t cudart_finish_legacy(void)
+cudaError_t cudart_finish_legacy_of(int device)
 {
-    cudaError_t error = cudart_capture_forbids_legacy(cudart_device());
+    cudaError_t error = cudart_capture_forbids_legacy(device);
     if (error != cudaSuccess)
         return error;
-    return finish_matching(is_blocking, cudart_device(), cudart_stream_finish);
+    return finish_matching(is_blocking, device, cudart_stream_finish);
+}
+
+cudaError_t cudart_finish_legacy(void)
+{
+    return cudart_finish_legacy_of(cudart_device());
 }
 
 cudaError_t cudart_finish_device(int device)

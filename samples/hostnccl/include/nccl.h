@@ -32,7 +32,8 @@
  * Nonblocking communicators: what makes or ends one returns ncclInProgress and goes on in the
  * background; operations are enqueued at once. Blocking and nonblocking ones may share a group.
  *
- * Not here: the interface for kernels (nccl_device.h), as there are none.
+ * Not here: the interface for kernels (nccl_device.h), as there are none; ncclDevCommCreate is
+ * refused with ncclInvalidUsage, whatever else of it a program calls it doesn't find.
  *
  * Every nccl* is weak and has a strong pnccl*, so that a tool may stand in front.
  *

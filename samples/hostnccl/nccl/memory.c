@@ -2,8 +2,13 @@
 /* Memory, and what a program registers of it: here all of it can be used by all, in any case. */
 #include <stdlib.h>
 
+#include "hostcuda.h"
 #include "internal.h"
 #include "rt-alloc.h"
+
+/* The stand-in runtime's own; a real CUDA runtime has them not. */
+#pragma weak hostcuda_memory_add
+#pragma weak hostcuda_memory_remove
 
 #define WINDOW_FLAGS NCCL_WIN_COLL_SYMMETRIC
 
@@ -17,8 +22,13 @@ struct ncclWindow_vidmem {
 ncclResult_t pncclMemAlloc(void **ptr, size_t size)
 {
     void *p = ptr && size > 0 ? rt_alloc(size) : NULL;
-    if (!ptr || (size > 0 && !p))
+    bool ok = ptr && (size == 0 || p);
+    if (p && hostcuda_memory_add && hostcuda_memory_add(p, size) != cudaSuccess)
+        ok = false;
+    if (!ok) {
+        rt_free(p);
         return hostnccl_fail(ncclUnhandledCudaError, "ncclMemAlloc: %zu bytes", size);
+    }
     *ptr = p;
     return ncclSuccess;
 }
@@ -27,6 +37,9 @@ HOSTNCCL_WEAK(MemAlloc);
 /* Queued work may still use it. */
 ncclResult_t pncclMemFree(void *ptr)
 {
+    if (ptr && hostcuda_memory_remove && !hostcuda_memory_remove(ptr))
+        return hostnccl_fail(ncclUnhandledCudaError,
+                             "ncclMemFree: %p was not allocated by ncclMemAlloc", ptr);
     cudaError_t error = ptr ? cudaDeviceSynchronize() : cudaSuccess;
     rt_free(ptr);
     return error == cudaSuccess ? ncclSuccess
