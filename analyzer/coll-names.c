@@ -33,7 +33,8 @@ static const struct {
 static void reduce_name(const gchar *name, gchar *out, gsize size, gboolean *ret_mpi)
 {
     *ret_mpi = g_ascii_strncasecmp(name, "MPI_", 4) == 0;
-    name += *ret_mpi ? 4 : g_ascii_strncasecmp(name, "nccl", 4) == 0 ? 4 : 0;
+    gboolean other = g_ascii_strncasecmp(name, "nccl", 4) == 0 || g_str_has_prefix(name, "gloo");
+    name += *ret_mpi || other ? 4 : 0;
     gsize n = 0;
     for (; *name && n + 1 < size; name++)
         if (*name != '_')

@@ -179,7 +179,7 @@ static void say_nothing_recorded(const gchar *folder, const Launcher *l, const g
     if (status == 0) {
         g_autofree gchar *left =
             trace ? g_strdup_printf("called nothing of what was to be recorded (%s)", trace)
-                  : g_strdup("called no MPI or NCCL");
+                  : g_strdup("called no MPI, NCCL or Gloo");
         fprintf(stderr,
                 "ringscope: %s: nothing was recorded: the program %s, is statically linked, or "
                 "could not write there (then it said so above)\n",
@@ -191,7 +191,7 @@ static void say_nothing_recorded(const gchar *folder, const Launcher *l, const g
                                             : g_strdup("");
     fprintf(stderr,
             "ringscope: %s: nothing was recorded: %s ended with status %d%s, perhaps before the "
-            "first call of MPI or NCCL: look at what it said above\n",
+            "first call of MPI, NCCL or Gloo: look at what it said above\n",
             folder, l->ranks > 0 ? l->mpirun.words[0] : program, status, signal);
     g_autofree gchar *advice = l->ranks > 0 ? rs_mpirun_advice(&l->mpirun, l->ranks) : NULL;
     if (advice)

@@ -16,15 +16,16 @@
 #define RS_SETTING_PREFIX "RINGSCOPE_"
 
 /* A word's bit is its place in the list of words. */
-#define RS_TRACE_WORDS "nccl,mpi,nvtx,io,counters,cuda"
-#define RS_TRACE_DEFAULT "nccl,mpi,nvtx,io"
+#define RS_TRACE_WORDS "nccl,mpi,nvtx,io,counters,cuda,gloo"
+#define RS_TRACE_DEFAULT "nccl,mpi,nvtx,io,gloo"
 enum rs_part {
     RS_PART_NCCL = 1 << 0,
     RS_PART_MPI = 1 << 1,
     RS_PART_NVTX = 1 << 2,
     RS_PART_IO = 1 << 3,
     RS_PART_COUNTERS = 1 << 4,
-    RS_PART_CUDA = 1 << 5
+    RS_PART_CUDA = 1 << 5,
+    RS_PART_GLOO = 1 << 6
 };
 
 #define RS_EXPORT_WORDS "chrome,sqlite,none"

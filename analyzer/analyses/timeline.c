@@ -92,7 +92,8 @@ static gboolean communicates(const RsSig *s)
 static gboolean opens_or_closes(const RsSig *s)
 {
     return s->kind == RS_KIND_CALL &&
-           (s->klass == RS_CLASS_ENV || (s->klass == RS_CLASS_COMM && s->api == RS_API_NCCL));
+           (s->klass == RS_CLASS_ENV ||
+            (s->klass == RS_CLASS_COMM && (s->api == RS_API_NCCL || s->api == RS_API_GLOO)));
 }
 
 static void paint_call(Painter *p, guint32 rank, gboolean main, const RsSig *s, gint64 from,

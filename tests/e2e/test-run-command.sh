@@ -34,7 +34,7 @@ grep -q "ringscope report $dir/out" messages || fail "does not say what is next"
 
 # A program that leaves nothing: said, and no folder stays.
 OUT=$dir/seen ./ringscope run -- ./program 2>messages || fail "status of a good program"
-grep -q "nothing was recorded: the program called no MPI or NCCL" messages || fail "$(cat messages)"
+grep -q "nothing was recorded: the program called no MPI, NCCL or Gloo" messages || fail "$(cat messages)"
 OUT=$dir/seen RINGSCOPE_TRACE=nccl ./ringscope run -- ./program 2>messages || fail "status"
 grep -q "called nothing of what was to be recorded (nccl)" messages || fail "$(cat messages)"
 [ -z "$(ls -d ringscope-program-* 2>/dev/null)" ] || fail "an empty folder stays"

@@ -30,6 +30,7 @@ static void rs_op_table_all_rows_numbers_lie_in_their_apis_range(void **state)
             [RS_API_MPI] = {100, 1099, "MPI"},
             [RS_API_NCCL] = {1100, 1399, "nccl"},
             [RS_API_CUDA] = {1400, 1499, "cuda"},
+            [RS_API_GLOO] = {1500, 1599, "gloo"},
         };
         assert_in_range(r->op, apis[r->api].first, apis[r->api].last);
         assert_int_equal(strncmp(r->name, apis[r->api].prefix, strlen(apis[r->api].prefix)), 0);

@@ -48,6 +48,8 @@ static void find_theTracersWords_givesTheirParts(void **state)
     assert_int_equal(rs_words_find(RS_TRACE_WORDS, "nvtx", &unknown, &n), RS_PART_NVTX);
     assert_int_equal(rs_words_find(RS_TRACE_WORDS, "io", &unknown, &n), RS_PART_IO);
     assert_int_equal(rs_words_find(RS_TRACE_WORDS, "counters", &unknown, &n), RS_PART_COUNTERS);
+    assert_int_equal(rs_words_find(RS_TRACE_WORDS, "cuda", &unknown, &n), RS_PART_CUDA);
+    assert_int_equal(rs_words_find(RS_TRACE_WORDS, "gloo", &unknown, &n), RS_PART_GLOO);
     assert_int_equal(rs_words_find(RS_EXPORT_WORDS, "chrome", &unknown, &n), RS_EXPORT_CHROME);
     assert_int_equal(rs_words_find(RS_EXPORT_WORDS, "sqlite", &unknown, &n), RS_EXPORT_SQLITE);
     assert_int_equal(rs_words_find(RS_EXPORT_WORDS, "none", &unknown, &n), 4);

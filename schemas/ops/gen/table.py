@@ -3,7 +3,7 @@
 
 
 def api_of(op):
-    prefixes = {'nccl': 'NCCL', 'cuda': 'CUDA'}
+    prefixes = {'nccl': 'NCCL', 'cuda': 'CUDA', 'gloo': 'GLOO'}
     return prefixes.get(op.name[:4], 'MPI')
 
 

@@ -20,7 +20,7 @@ WRONG = {
     "RINGSCOPE_DIRR": "elsewhere",
 }
 SAID = [
-    "RINGSCOPE_TRACE=bogus: unknown 'bogus'; known: nccl,mpi,nvtx,io,counters,cuda; the default holds",
+    "RINGSCOPE_TRACE=bogus: unknown 'bogus'; known: nccl,mpi,nvtx,io,counters,cuda,gloo; the default holds",
     "RINGSCOPE_EXPORT=bogus,sqlite: unknown 'bogus'; known: chrome,sqlite,none; the rest counts",
     "RINGSCOPE_SIZE_LIMIT=64KB: expected bytes, from 64K; K, M or G may follow; the default holds "
     "(none)",
@@ -107,9 +107,9 @@ def check_nowhere(build, program, work):
 def check_run(build, program, work):
     """`ringscope run` offers what the tracer knows, and tells where there is nothing to record to."""
     help_text, _ = tool(build, work, "run", "--help")
-    assert "(default: nccl,mpi,nvtx,io; known besides: counters, cuda)" in help_text, help_text
+    assert "(default: nccl,mpi,nvtx,io,gloo; known besides: counters, cuda)" in help_text, help_text
     _, said = tool(build, work, "run", "--trace", "mpi,gpu", "--", program, status=2)
-    assert "--trace mpi,gpu: unknown 'gpu'; known: nccl,mpi,nvtx,io,counters,cuda" in said, said
+    assert "--trace mpi,gpu: unknown 'gpu'; known: nccl,mpi,nvtx,io,counters,cuda,gloo" in said, said
     _, said = tool(build, work, "run", "-o", "file/folder", "--", program, status=2)
     assert f"{work}/file/folder: can't make or write the run folder" in said, said
     taken_away = f"rmdir taken; touch taken; {program} plain"
