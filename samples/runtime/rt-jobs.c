@@ -62,8 +62,8 @@ static int begin_job(struct rt_jobs *j, struct job *job)
     return 0;
 }
 
-/* It fails on all ranks alike. What is waited for is the number of the set. */
-static void change_sets(struct rt_jobs *j, struct job *job)
+/* It fails on all ranks alike, or the runtime does. What is waited for is the number of the set. */
+static int change_sets(struct rt_jobs *j, struct job *job)
 {
     struct rt_operation *o = job->operations[0];
     char message[300] = "";
@@ -76,9 +76,12 @@ static void change_sets(struct rt_jobs *j, struct job *job)
         result = -EINVAL;
         snprintf(message, sizeof message, "no process set can have %.200s", o->tensor.shape);
     }
+    if (j->sets->is_out_of_step)
+        return result;
     job->order.error = result;
     if (result < 0)
         job->order.text = strdup(*message ? message : strerror(-result));
+    return 0;
 }
 
 static int do_job(struct rt_jobs *j, struct job *job)
@@ -88,7 +91,7 @@ static int do_job(struct rt_jobs *j, struct job *job)
     if (kind == RT_SHUTDOWN)
         j->ended = true;
     else if (!job->order.error && rt_changes_sets(kind))
-        change_sets(j, job);
+        error = change_sets(j, job);
     else if (!job->order.error)
         error = rt_execute(&job->set->executor, job->operations, job->order.n);
     if (error || j->ended)

@@ -39,11 +39,11 @@ static void free_list_entry(struct rt_set *set)
     free(set);
 }
 
-static void free_set(struct rt_set *set)
+static void free_set(struct rt_set *set, bool in_step)
 {
     if (!set)
         return;
-    empty(set, true);
+    empty(set, in_step);
     free_list_entry(set);
 }
 
@@ -144,7 +144,7 @@ int rt_sets_add_all(struct rt_sets *s, bool *ret_refused, char *message, size_t 
     int error = set ? put_into_list(s, set) : -ENOMEM;
     free(ranks);
     if (error) {
-        free_set(set);
+        free_set(set, true);
         return error;
     }
     error = connect_set(s, set, message, message_bytes);
@@ -161,16 +161,19 @@ struct told {
     char message[200];
 };
 
-/* The same on all ranks: the first one's that failed, and what it said. */
-static int agree(const struct rt_sets *s, int error, char *message, size_t message_bytes)
+/* The same on all ranks: the first one's that failed, and what it said. Who hears nothing of the
+ * others, which may wait for it, is out of step. */
+static int agree(struct rt_sets *s, int error, char *message, size_t message_bytes)
 {
     struct told mine = {.error = error};
     struct told *all = calloc((size_t)s->fabric->size, sizeof *all);
-    if (!all)
+    if (!all) {
+        s->is_out_of_step = true;
         return -ENOMEM;
+    }
     snprintf(mine.message, sizeof mine.message, "%.199s", *message ? message : strerror(-error));
-    int failed = s->fabric->ops->allgather(s->fabric, &mine, all, sizeof mine);
-    error = failed;
+    error = s->fabric->ops->allgather(s->fabric, &mine, all, sizeof mine);
+    s->is_out_of_step = error != 0;
     for (int r = 0; r < s->fabric->size && !error; r++) {
         error = all[r].error;
         if (error)
@@ -203,7 +206,7 @@ int rt_sets_add(struct rt_sets *s, const int *ranks, int n, char *message, size_
     }
     if (!error)
         return set->id;
-    free_set(set);
+    free_set(set, !s->is_out_of_step);
     return error;
 }
 
@@ -224,13 +227,15 @@ int rt_sets_remove(struct rt_sets *s, int id, char *message, size_t message_byte
     uint8_t *all = malloc((size_t)s->fabric->size);
     int error = all ? s->fabric->ops->allgather(s->fabric, &here, all, 1) : -ENOMEM;
     free(all);
-    if (error)
+    if (error) {
+        s->is_out_of_step = true;
         return error;
+    }
     char text[80];
     snprintf(text, sizeof text, "process set %d was removed", id);
     take_out_of_list(s, set);
     s->under_way -= rt_table_fail_set(s->table, id, -ENOENT, text);
-    free_set(set);
+    free_set(set, true);
     return 0;
 }
 

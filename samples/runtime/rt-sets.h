@@ -45,14 +45,16 @@ struct rt_sets {
     int count, room;
     int next_id;
     bool taken[RT_SETS_MAX]; /* runs of tags */
+    bool is_out_of_step;     /* a change broke off: what the others do isn't known any more */
 };
 
 void rt_sets_init(struct rt_sets *s);
 /* The set of all ranks; together. *ret_refused: why it failed rank 0 has told all. */
 int rt_sets_add_all(struct rt_sets *s, bool *ret_refused, char *message, size_t message_bytes);
-/* Together; `ranks` ascending. The id, else the same error and message on all ranks. */
+/* Together; `ranks` ascending. The id, else the same error and message on all ranks, or out of
+ * step. */
 int rt_sets_add(struct rt_sets *s, const int *ranks, int n, char *message, size_t message_bytes);
-/* Together; what this rank has not done in the set fails. -ENOENT. */
+/* Together; what this rank has not done in the set fails. -ENOENT, or out of step. */
 int rt_sets_remove(struct rt_sets *s, int id, char *message, size_t message_bytes);
 /* Frees all but what other threads may still look at. Ranks that are not in step would wait for
  * each other for ever: then what they have together stays. */

@@ -5,7 +5,8 @@
  *   runtime-death-check VICTIM WAY MICROSECONDS BEHAVIOUR
  * WAY: kill, segv, exit. BEHAVIOUR of the others: ends; deaf: goes on as if nothing had happened;
  * stays, for RT_ON_DEATH=error: lives on for longer than it could without, then ends. Or short: all
- * end well after some allreduces, if nobody is killed before.
+ * end well after some allreduces, if nobody is killed before. Or sets: not allreduces alone,
+ * process sets come and go with each.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -84,6 +85,26 @@ static void live_on(void)
         exit(8);
 }
 
+static int reduce(float *data, uint64_t count, const struct rt_options *options)
+{
+    int handle = rt_allreduce_async("data", data, data, count, RT_FLOAT32, RT_AVG, 1, 1, options);
+    return handle < 0 ? handle : rt_wait(handle);
+}
+
+/* Of two neighbours, or all. */
+static int reduce_in_set(float *data, uint64_t count, int round)
+{
+    const int size = rt_size(), n = round % 2 ? size : 2;
+    int ranks[64];
+    for (int i = 0; i < n; i++)
+        ranks[i] = (round / 2 + i) % size;
+    const struct rt_options options = {.set = rt_add_process_set(ranks, n)};
+    int error = options.set < 0 ? options.set : 0;
+    if (!error && rt_process_set_included(options.set))
+        error = reduce(data, count, &options);
+    return error ? error : rt_remove_process_set(options.set);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 5)
@@ -91,6 +112,7 @@ int main(int argc, char **argv)
     way = argv[2];
     delay_us = atol(argv[3]);
     const int is_deaf = strcmp(argv[4], "deaf") == 0, stays = strcmp(argv[4], "stays") == 0;
+    const int has_sets = strcmp(argv[4], "sets") == 0;
     const int rounds = strcmp(argv[4], "short") == 0 ? 10 : INT_MAX;
     static float data[30000];
     if (rt_init() < 0) {
@@ -102,8 +124,7 @@ int main(int argc, char **argv)
         return 9;
     for (int i = 0; i < rounds; i++) {
         const uint64_t count = i % 3 == 0 ? 30000 : 100;
-        int handle = rt_allreduce_async("data", data, data, count, RT_FLOAT32, RT_AVG, 1, 1, NULL);
-        int error = handle < 0 ? handle : rt_wait(handle);
+        int error = has_sets ? reduce_in_set(data, count, i) : reduce(data, count, NULL);
         if (error < 0 && is_deaf)
             pause();
         if (error < 0 && stays)

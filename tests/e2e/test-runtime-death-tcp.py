@@ -5,8 +5,9 @@
     test-runtime-death-tcp.py TRAIN_FOLDER CHECK [SEED]
 
 First in the midst of allreduces, at a drawn moment, on one host (shared memory, and NCCL's stand-in),
-between hosts (sockets), and both: each other rank says rank, host and process of the dead, and ends
-with a status that isn't 0, by itself, or a second later where it goes on as if nothing had happened.
+between hosts (sockets), and both, while process sets come and go, too: each other rank says rank, host
+and process of the dead, and ends with a status that isn't 0, by itself, or a second later where it goes
+on as if nothing had happened.
 Then at a drawn moment from the start of the process on, so that it may be missing, die between two
 steps of the start, at work, or when all end: each other ends, with a message if it wasn't through, and
 somebody's names the dead.
@@ -127,7 +128,8 @@ def die_at_work(way, hosts, behaviour, settings):
         if ("rt: rank %d: ends" % r in job.out(r)) != (behaviour == "deaf"):
             job.fail(f"rank {r} should " + ("have been ended" if behaviour == "deaf"
                                             else "have ended by itself"))
-    knew = [(int(job.note(r).split()[0]) - died_ns) / 1e6 for r in job.survivors() if behaviour == "ends"]
+    knew = [(int(job.note(r).split()[0]) - died_ns) / 1e6 for r in job.survivors()
+            if behaviour in ("ends", "sets")]
     print(f"{way}, {hosts} {settings}, others {behaviour}: {text}; "
           + "".join(f"known after {ms:.1f} ms; " for ms in knew)
           + f"all ended {(ended_ns - died_ns) / 1e9:.2f} s after")
@@ -166,5 +168,7 @@ die_at_work("exit", "1,1,1,1", "ends", {})
 die_at_work("kill", "1,1,1,1", "deaf", {"RT_ALLREDUCE": "halving-doubling"})
 die_at_work("segv", "2,2", "ends", {})
 die_at_work("exit", "1,3", "ends", {})
+for way, hosts in (("kill", "1"), ("segv", "2,2"), ("exit", "1,1,1,1"), ("kill", "3,1")):
+    die_at_work(way, hosts, "sets", {"RT_ON_DEATH": draw.choice(["exit", "error"])})
 die_at_work("kill", "1,1,1,1", "stays", {"RT_ON_DEATH": "error", "RT_ALLREDUCE": "ring"})
 die_any_time(12)
