@@ -27,6 +27,21 @@ static gboolean ask_version(const gchar *program, gchar **ret_said, GError **err
                         NULL, ret_said, NULL, NULL, error);
 }
 
+static RsMpirunKind kind_of(const gchar *said)
+{
+    static const struct {
+        const gchar *word;
+        RsMpirunKind kind;
+    } kinds[] = {{"Open MPI", RS_MPIRUN_OPEN_MPI},
+                 {"OpenRTE", RS_MPIRUN_OPEN_MPI},
+                 {"PRTE", RS_MPIRUN_OPEN_MPI},
+                 {"rt-run (Ringscope)", RS_MPIRUN_RT_RUN}};
+    for (guint i = 0; i < G_N_ELEMENTS(kinds); i++)
+        if (strstr(said, kinds[i].word))
+            return kinds[i].kind;
+    return RS_MPIRUN_HYDRA;
+}
+
 gboolean rs_mpirun_init(RsMpirun *self, const gchar *launcher, GError **error)
 {
     g_autoptr(GError) cause = NULL;
@@ -38,7 +53,7 @@ gboolean rs_mpirun_init(RsMpirun *self, const gchar *launcher, GError **error)
         return FALSE;
     }
     self->words = g_steal_pointer(&words);
-    self->open_mpi = strstr(said, "Open MPI") || strstr(said, "OpenRTE") || strstr(said, "PRTE");
+    self->kind = kind_of(said);
     return TRUE;
 }
 
@@ -52,17 +67,18 @@ static void add(GPtrArray *line, const gchar *word)
     g_ptr_array_add(line, g_strdup(word));
 }
 
-static void add_environment(GPtrArray *line, const GPtrArray *settings, gboolean open_mpi)
+static void add_environment(GPtrArray *line, const GPtrArray *settings, RsMpirunKind kind)
 {
     for (guint i = 0; i + 1 < settings->len; i += 2) {
         const gchar *name = g_ptr_array_index(settings, i);
         const gchar *value = g_ptr_array_index(settings, i + 1);
-        add(line, open_mpi ? "-x" : "-genv");
-        if (open_mpi) {
-            g_ptr_array_add(line, g_strconcat(name, "=", value, NULL));
-        } else {
+        if (kind == RS_MPIRUN_HYDRA) {
+            add(line, "-genv");
             add(line, name);
             add(line, value);
+        } else {
+            add(line, "-x");
+            g_ptr_array_add(line, g_strconcat(name, "=", value, NULL));
         }
     }
 }
@@ -76,10 +92,10 @@ gchar **rs_mpirun_line(const RsMpirun *self, guint ranks, const gchar *hosts,
     add(line, "-np");
     g_ptr_array_add(line, g_strdup_printf("%u", ranks));
     if (hosts) {
-        add(line, self->open_mpi ? "-H" : "-hosts");
+        add(line, self->kind == RS_MPIRUN_HYDRA ? "-hosts" : "-H");
         add(line, hosts);
     }
-    add_environment(line, settings, self->open_mpi);
+    add_environment(line, settings, self->kind);
     for (guint i = 0; program[i]; i++)
         add(line, program[i]);
     g_ptr_array_add(line, NULL);
@@ -89,12 +105,12 @@ gchar **rs_mpirun_line(const RsMpirun *self, guint ranks, const gchar *hosts,
 gchar *rs_mpirun_advice(const RsMpirun *self, guint ranks)
 {
     g_autoptr(GString) needs = g_string_new(NULL), options = g_string_new(NULL);
-    if (self->open_mpi && geteuid() == 0 && !g_getenv("OMPI_ALLOW_RUN_AS_ROOT") &&
+    if (self->kind == RS_MPIRUN_OPEN_MPI && geteuid() == 0 && !g_getenv("OMPI_ALLOW_RUN_AS_ROOT") &&
         !g_strv_contains((const gchar *const *)self->words, "--allow-run-as-root")) {
         g_string_append(needs, "; as root Open MPI wants --allow-run-as-root");
         g_string_append(options, " --allow-run-as-root");
     }
-    if (self->open_mpi && ranks > 1 &&
+    if (self->kind == RS_MPIRUN_OPEN_MPI && ranks > 1 &&
         !g_strv_contains((const gchar *const *)self->words, "--oversubscribe")) {
         g_string_append(needs, "; for more ranks than cores, --oversubscribe");
         g_string_append(options, " --oversubscribe");

@@ -2,8 +2,8 @@
 /*
  * mpirun.h - the command line that starts a program's ranks.
  *
- * Open MPI and the Hydra family (MPICH, Intel MPI) pass environment on in different words; which of
- * them a launcher is, it says itself.
+ * Open MPI and the Hydra family (MPICH, Intel MPI) pass environment on in different words, rt-run
+ * in Open MPI's; which of them a launcher is, it says itself (--version).
  */
 #ifndef RS_ANALYZER_MPIRUN_H
 #define RS_ANALYZER_MPIRUN_H
@@ -12,9 +12,11 @@
 
 G_BEGIN_DECLS
 
+typedef enum { RS_MPIRUN_HYDRA, RS_MPIRUN_OPEN_MPI, RS_MPIRUN_RT_RUN } RsMpirunKind;
+
 typedef struct {
     gchar **words; /* the launcher, and options of its own */
-    gboolean open_mpi;
+    RsMpirunKind kind;
 } RsMpirun;
 
 /* `launcher`: a program, or a program with options, quoted as in a shell. FALSE and RS_ERROR where

@@ -39,18 +39,18 @@ OUT=$dir/seen RINGSCOPE_TRACE=nccl ./ringscope run -- ./program 2>messages || fa
 grep -q "called nothing of what was to be recorded (nccl)" messages || fail "$(cat messages)"
 [ -z "$(ls -d ringscope-program-* 2>/dev/null)" ] || fail "an empty folder stays"
 
-# mpirun of either kind: the ranks get the environment, mpirun itself does not.
-for kind in "Open MPI" "HYDRA"; do
+# A launcher of each kind: the ranks get the environment, the launcher itself does not.
+for kind in "mpirun (Open MPI) 4" "rt-run (Ringscope) 0.1" "HYDRA build details:"; do
     cat >mpirun <<EOF
 #!/bin/sh
-[ "\$1" != --version ] || { echo "mpirun ($kind) 4"; exit 0; }
+[ "\$1" != --version ] || { echo "$kind"; exit 0; }
 [ -z "\${LD_PRELOAD:-}" ] || exit 9
 for a in "\$@"; do printf '%s\n' "\$a"; done >line
 EOF
     chmod +x mpirun
     OUT=$dir/seen ./ringscope run -o m -np 3 -H a:2,b:1 --mpirun ./mpirun -- ./program x \
         2>messages || fail "$kind: $(cat messages)"
-    if [ "$kind" = HYDRA ]; then
+    if [ "${kind#HYDRA}" != "$kind" ]; then
         want="-np 3 -hosts a:2,b:1 -genv RINGSCOPE_DIR $dir/m -genv RINGSCOPE_RUN_ID ID"
         want="$want -genv RINGSCOPE_EXPORT none -genv LD_PRELOAD $dir/libringscope.so ./program x"
     else
@@ -76,7 +76,7 @@ done
 
 # Who ends badly and leaves nothing is named, even where captures of an earlier run lie; a launcher
 # that refuses to start gets a hint for its options.
-for kind in "Open MPI" "HYDRA"; do
+for kind in "Open MPI" "HYDRA" "rt-run (Ringscope)"; do
     printf '#!/bin/sh\n[ "$1" != --version ] || { echo "%s"; exit 0; }\nexit 7\n' "$kind" >mpirun
     status=0
     ./ringscope run -o out -np 3 --mpirun "./mpirun -v" -- ./program 2>messages || status=$?
@@ -84,7 +84,7 @@ for kind in "Open MPI" "HYDRA"; do
     grep -q "nothing was recorded: ./mpirun ended with status 7" messages || fail "$(cat messages)"
     grep -q "called no MPI" messages && fail "blames the program: $(cat messages)"
     want='-np 3 --mpirun "./mpirun -v .*OPTIONS" -- '
-    [ "$kind" = HYDRA ] || want='-np 3 --mpirun "./mpirun -v .*--oversubscribe" -- '
+    [ "$kind" != "Open MPI" ] || want='-np 3 --mpirun "./mpirun -v .*--oversubscribe" -- '
     grep -q -e "$want" messages || fail "$kind: no hint: $(cat messages)"
 done
 status=0
