@@ -154,30 +154,61 @@ static void find_settings(const char *ret[RS_SETTING_COUNT])
 
 /* ---- launchers ---- */
 
-/* Launchers' variables, the first that is a number counts. */
-static const char *const rank_names[] = {"RT_RANK",
-                                         "OMPI_COMM_WORLD_RANK",
-                                         "PMIX_RANK",
-                                         "PMI_RANK",
-                                         "MV2_COMM_WORLD_RANK",
-                                         "SLURM_PROCID",
-                                         "RANK",
-                                         NULL};
-static const char *const size_names[] = {"RT_SIZE",      "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
-                                         "SLURM_NTASKS", "WORLD_SIZE",           NULL};
-static const char *const local_names[] = {"RT_LOCAL_RANK",   "OMPI_COMM_WORLD_LOCAL_RANK",
-                                          "MPI_LOCALRANKID", "SLURM_LOCALID",
-                                          "LOCAL_RANK",      NULL};
+/* What launchers tell a rank. Where one has started another the rank has the variables of both, and
+ * those of the inner are true: the first row that has a rank counts. So first come those that start
+ * the training processes themselves (torchrun is a task of srun's or mpirun's on each host), then
+ * MPI's, last the batch systems'. Hydra, which tells places on the host, is before PMIx: srun gives
+ * PMIx's variables to the shell that mpiexec is called in, too. A row is `mark`'s only where that
+ * is set. LOCAL_RANK has been set for a process, RANK alone perhaps for a whole host or container.
+ */
+static const struct launcher {
+    const char *mark, *rank, *size, *local;
+} launchers[] = {
+    {NULL, "RT_RANK", "RT_SIZE", "RT_LOCAL_RANK"},
+    {"HOROVOD_SIZE", "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK"},
+    {"TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE", "LOCAL_RANK"},
+    {NULL, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+    {NULL, "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK"},
+    {"MPI_LOCALRANKID", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
+    {NULL, "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_LOCAL_RANK"},
+    {NULL, "PMIX_RANK", NULL, NULL},
+    {NULL, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
+    {NULL, "PALS_RANKID", NULL, "PALS_LOCAL_RANKID"},
+    {NULL, "FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_TASK_LOCAL_ID"},
+    {"LOCAL_RANK", "RANK", "WORLD_SIZE", "LOCAL_RANK"},
+    {NULL, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"},
+    {NULL, "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
+    {NULL, "RANK", "WORLD_SIZE", "LOCAL_RANK"},
+};
+enum { LAUNCHERS = sizeof(launchers) / sizeof(*launchers) };
 
-static int32_t number_of(const char *const *names)
+static int32_t number_of(const char *name)
 {
-    for (; *names; names++) {
-        const char *text = getenv(*names);
-        int32_t v = text ? number_in(text) : -1;
-        if (v >= 0)
-            return v;
+    const char *text = name ? getenv(name) : NULL;
+    return text ? number_in(text) : -1;
+}
+
+static int32_t rank_by(const struct launcher *l)
+{
+    return !l->mark || getenv(l->mark) ? number_of(l->rank) : -1;
+}
+
+/* What the first launcher doesn't tell comes from another that knows the rank by the same number:
+ * of another number it is another process, of another job. */
+static void find_place(void)
+{
+    rs_env.rank = rs_env.world_size = rs_env.local_rank = -1;
+    for (int i = 0; i < LAUNCHERS && rs_env.rank < 0; i++)
+        rs_env.rank = rank_by(&launchers[i]);
+    for (int i = 0; i < LAUNCHERS; i++) {
+        const struct launcher *l = &launchers[i];
+        if (rank_by(l) != rs_env.rank)
+            continue;
+        if (rs_env.world_size < 0)
+            rs_env.world_size = number_of(l->size);
+        if (rs_env.local_rank < 0)
+            rs_env.local_rank = number_of(l->local);
     }
-    return -1;
 }
 
 const char *rs_env_program(void)
@@ -214,6 +245,10 @@ static void find_run_id(const char *given)
     else if ((a = getenv("RT_JOB")) && *a) {
         snprintf(text, sizeof(text), "rt-%s", a);
         copy_id(rs_env.run_id, sizeof(rs_env.run_id), text);
+    } else if ((a = getenv("HOROVOD_GLOO_RENDEZVOUS_ADDR")) && *a &&
+               (b = getenv("HOROVOD_GLOO_RENDEZVOUS_PORT"))) {
+        snprintf(text, sizeof(text), "horovod-%s-%s", a, b);
+        copy_id(rs_env.run_id, sizeof(rs_env.run_id), text);
     } else if ((a = getenv("PMIX_NAMESPACE")) && *a) {
         /* A job number that comes again, and a key that is drawn for each job. */
         b = getenv("OMPI_MCA_orte_precondition_transports");
@@ -221,7 +256,10 @@ static void find_run_id(const char *given)
         copy_id(rs_env.run_id, sizeof(rs_env.run_id), text);
     } else if ((a = getenv("OMPI_MCA_ess_base_jobid")) && *a)
         copy_id(rs_env.run_id, sizeof(rs_env.run_id), a);
-    else if ((a = getenv("SLURM_JOB_ID")) && *a) {
+    else if ((a = getenv("FLUX_JOB_ID")) && *a) {
+        snprintf(text, sizeof(text), "flux-%s", a);
+        copy_id(rs_env.run_id, sizeof(rs_env.run_id), text);
+    } else if ((a = getenv("SLURM_JOB_ID")) && *a) {
         b = getenv("SLURM_STEP_ID");
         snprintf(text, sizeof(text), "slurm-%s.%s", a, b ? b : "0");
         copy_id(rs_env.run_id, sizeof(rs_env.run_id), text);
@@ -281,10 +319,9 @@ void rs_env_read(void)
     const char *shift = given[RS_SETTING_TEST_CLOCK];
     snprintf(rs_env.test_clock, sizeof(rs_env.test_clock), "%s", shift ? shift : "");
 #endif
-    rs_env.rank =
-        given[RS_SETTING_RANK] ? number_in(given[RS_SETTING_RANK]) : number_of(rank_names);
-    rs_env.world_size = number_of(size_names);
-    rs_env.local_rank = number_of(local_names);
+    find_place();
+    if (given[RS_SETTING_RANK])
+        rs_env.rank = number_in(given[RS_SETTING_RANK]);
     rs_env.parts = words_of(RS_SETTING_TRACE, given[RS_SETTING_TRACE]);
     uint32_t kinds = words_of(RS_SETTING_EXPORT, given[RS_SETTING_EXPORT]);
     rs_env.export_chrome = kinds & RS_EXPORT_CHROME;
