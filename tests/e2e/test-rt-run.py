@@ -256,6 +256,35 @@ def test_signals():
     nothing_left("signals")
 
 
+def states(pids):
+    return {pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] for pid in pids}
+
+
+def test_stop():
+    """As under mpirun: ranks stop with rt-run, and go on with it; stopped ones end, too."""
+    waits = "sleep 600 & echo $$; echo $!; wait"  # a shell that forks waits in D for its stopped child
+    for way in ("fg", "TERM", "KILL"):
+        p = start("-n", "2", *sh(waits))
+        all_pids = [p.pid] + pids_of(p, 4)
+        p.send_signal(signal.SIGTSTP)
+        wait_until(lambda: states(all_pids) == {"T"}, "ranks, their children and rt-run stop")
+        if way == "KILL":
+            p.kill()
+        else:
+            if way == "TERM":
+                p.send_signal(signal.SIGTERM)
+            p.send_signal(signal.SIGCONT)
+            if way == "fg":
+                wait_until(lambda: "T" not in states(all_pids), "all go on")
+                p.send_signal(signal.SIGTSTP)  # again
+                wait_until(lambda: states(all_pids) == {"T"}, "all stop again")
+                p.send_signal(signal.SIGCONT)
+                p.send_signal(signal.SIGTERM)
+        _, err = p.communicate(timeout=60)
+        judge(p.returncode == {"KILL": -9}.get(way, 143), f"stopped, then {way}", p.returncode, err)
+        nothing_left(f"stopped ranks, {way}")
+
+
 def test_a_stopped_terminal():
     """Output that nobody takes doesn't keep rt-run from ending."""
     p = start("-n", "2", "cat", "/dev/zero")
@@ -308,15 +337,21 @@ def test_no_zombies():
 
 
 def test_a_terminal():
-    """Ctrl-C reaches the ranks once, by rt-run; a rank has no terminal to be stopped by."""
+    """Ctrl-Z and Ctrl-C reach the ranks by rt-run, once; a rank has no terminal to be stopped by."""
     pid, fd = pty.fork()
     if pid == 0:
         os.environ["WORD"] = WORD
-        os.execv(RUN, [RUN, "-n", "2", *sh("trap 'echo got; exit 0' INT; echo up; "
-                                           "while :; do sleep 0.01; done")])
+        os.execv(RUN, [RUN, "-n", "2", *sh("trap 'echo got; exit 0' INT; sleep 600 & echo up $$; "
+                                           "wait")])
     seen = b""
-    while seen.count(b"up") < 2:
+    while seen.count(b"\n") < 2:
         seen += os.read(fd, 1000)
+    os.write(fd, b"\x1a")
+    judge(os.WIFSTOPPED(os.waitpid(pid, os.WUNTRACED)[1]), "Ctrl-Z", seen)
+    ranks = [int(word) for word in seen.split() if word.isdigit()]
+    wait_until(lambda: len(ranks) == 2 and states(ranks) == {"T"}, "Ctrl-Z stops ranks")
+    os.kill(pid, signal.SIGCONT)
+    wait_until(lambda: "T" not in states(ranks), "ranks go on")
     os.write(fd, b"\x03")
     try:
         while True:

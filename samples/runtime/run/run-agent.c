@@ -246,6 +246,8 @@ static bool outlast(int signal, uint64_t ns)
 {
     const uint64_t end = now_ns() + ns;
     int left = signal ? run_ranks_signal_all(signal) : 1;
+    if (signal == SIGTERM)
+        run_ranks_signal_all(SIGCONT); /* who is stopped hears nothing */
     for (;;) {
         while (waitpid(-1, NULL, WNOHANG) > 0)
             ;
