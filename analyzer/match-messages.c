@@ -10,10 +10,13 @@
 #include "model-internal.h"
 #include "plural.h"
 
+#include <string.h>
+
 typedef struct {
     guint32 comm, src, dst; /* ranks in comm */
     gint32 tag;
-    guint32 side; /* 0 send, 1 receive */
+    guint32 parts; /* 1: a message in parts, which meets its like alone */
+    guint32 side;  /* 0 send, 1 receive */
     gint64 start;
     guint32 event;
     guint64 bytes; /* G_MAXUINT64 unknown */
@@ -29,6 +32,7 @@ static gint compare_ends(gconstpointer a, gconstpointer c)
     BY(src);
     BY(dst);
     BY(tag);
+    BY(parts);
     BY(side);
     BY(start);
     BY(event);
@@ -36,9 +40,17 @@ static gint compare_ends(gconstpointer a, gconstpointer c)
     return 0;
 }
 
+/* A partitioned send or receive: what is sent is ready long after its start. */
+static gboolean is_in_parts(const RsModel *m, guint32 event)
+{
+    const gchar *name = rs_model_str(m, rs_model_sig(m, event)->name);
+    return strcmp(name, "MPI_Start_psend") == 0 || strcmp(name, "MPI_Start_precv") == 0;
+}
+
 static gboolean same_key(const End *x, const End *y)
 {
-    return x->comm == y->comm && x->src == y->src && x->dst == y->dst && x->tag == y->tag;
+    return x->comm == y->comm && x->src == y->src && x->dst == y->dst && x->tag == y->tag &&
+           x->parts == y->parts;
 }
 
 /* The extras of an event: what completion told was appended after the sorted rest. */
@@ -75,6 +87,7 @@ static void add_end(Collector *c, guint32 event, guint32 side, gint32 own, gint3
     End e = {.comm = rs_model_sig(c->b->model, event)->comm, .tag = tag, .side = side};
     e.src = (guint32)(side ? peer : own);
     e.dst = (guint32)(side ? own : peer);
+    e.parts = (guint32)is_in_parts(c->b->model, event);
     e.start = c->b->model->events.start_ns[event];
     e.event = event;
     e.bytes = bytes;
@@ -226,7 +239,8 @@ static void time_message(const RsModel *m, RsMessage *msg, const guint32 *device
     }
     msg->both_ns = MAX(rs_model_arrival_ns(m, send), rs_model_arrival_ns(m, recv));
     msg->end_ns = rs_model_done_ns(m, recv);
-    msg->timed = side_ended(m, send, FALSE) && side_ended(m, recv, TRUE);
+    msg->timed =
+        side_ended(m, send, FALSE) && side_ended(m, recv, TRUE) && !is_in_parts(m, msg->send);
 }
 
 static gint compare_messages(gconstpointer a, gconstpointer c)

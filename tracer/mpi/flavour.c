@@ -6,6 +6,9 @@
 
 struct rs_mpi_real rs_mpi_real;
 struct rs_mpi_predefined rs_mpi_predefined;
+#if RS_MPI_HAS_SESSIONS
+struct rs_mpi_real_sessions rs_mpi_real_sessions;
+#endif
 
 static const char *const redop_names[] = {
     "MPI_MAX", "MPI_MIN",  "MPI_SUM",  "MPI_PROD",   "MPI_LAND",   "MPI_BAND",    "MPI_LOR",
@@ -22,6 +25,11 @@ static int find_functions(void *library)
         return -ENOENT;
     RS_MPI_REAL(RS_MPI_FIND)
 #undef RS_MPI_FIND
+#if RS_MPI_HAS_SESSIONS
+    rs_mpi_real_sessions.Group_from_session_pset =
+        (__typeof__(rs_mpi_real_sessions.Group_from_session_pset))dlsym(
+            library, "PMPI_Group_from_session_pset");
+#endif
     return 0;
 }
 

@@ -25,6 +25,12 @@
 #define rs_mpi_handle(h)  ((uint64_t)(uint32_t)(h))
 #endif
 
+#if !RS_MPI_IS_OPENMPI && MPI_VERSION >= 4
+#define RS_MPI_HAS_SESSIONS 1
+#else
+#define RS_MPI_HAS_SESSIONS 0
+#endif
+
 /* Windows and files share the table of communicators: bits that no handle of those has. */
 #define rs_mpi_win_handle(h)  (rs_mpi_handle(h) | 1ull << 62)
 #define rs_mpi_file_handle(h) ((uint64_t)(uintptr_t)(h) | 1ull << 63)
@@ -50,6 +56,7 @@
     X(Finalized)                                                                                   \
     X(Graph_neighbors_count)                                                                       \
     X(Group_free)                                                                                  \
+    X(Group_rank)                                                                                  \
     X(Group_size)                                                                                  \
     X(Group_translate_ranks)                                                                       \
     X(Initialized)                                                                                 \
@@ -69,6 +76,14 @@ struct rs_mpi_real {
 #undef RS_MPI_MEMBER
 };
 extern struct rs_mpi_real rs_mpi_real RS_HIDDEN;
+
+#if RS_MPI_HAS_SESSIONS
+/* NULL in a library older than the header. */
+struct rs_mpi_real_sessions {
+    __typeof__(&MPI_Group_from_session_pset) Group_from_session_pset;
+};
+extern struct rs_mpi_real_sessions rs_mpi_real_sessions RS_HIDDEN;
+#endif
 
 struct rs_mpi_predefined {
     MPI_Comm world, self, comm_null;

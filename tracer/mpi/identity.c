@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "record.h"
+
 /* World ranks of `group`, appended; the group is freed. */
 static int append_ranks(struct rs_mpi_members *m, MPI_Group group, MPI_Group world)
 {
@@ -81,11 +83,18 @@ static int find_members(MPI_Comm comm, MPI_Group world, struct rs_mpi_members *m
     return 0;
 }
 
+static int find_world(MPI_Group *ret)
+{
+    if (!rs_mpi_has_world())
+        return rs_mpi_session_world(ret);
+    return rs_mpi_real.Comm_group(rs_mpi_predefined.world, ret) == MPI_SUCCESS ? 0 : -EIO;
+}
+
 int rs_mpi_members_of(MPI_Comm comm, struct rs_mpi_members *ret)
 {
     struct rs_mpi_members m = {0};
     MPI_Group world;
-    if (rs_mpi_real.Comm_group(rs_mpi_predefined.world, &world) != MPI_SUCCESS)
+    if (find_world(&world))
         return -EIO;
     int r = find_members(comm, world, &m);
     rs_mpi_real.Group_free(&world);
@@ -127,7 +136,8 @@ static uint64_t mix_members(uint64_t h, const struct rs_mpi_members *m)
 uint64_t rs_mpi_identity_of_world(void)
 {
     MPI_Comm parent = rs_mpi_predefined.comm_null;
-    rs_mpi_real.Comm_get_parent(&parent);
+    if (rs_mpi_has_world())
+        rs_mpi_real.Comm_get_parent(&parent);
     bool spawned = rs_mpi_handle(parent) != rs_mpi_handle(rs_mpi_predefined.comm_null);
     return rs_hash_mix(rs_core->run_hash(), spawned);
 }

@@ -11,6 +11,7 @@
 
 #include "handles.h"
 #include "requests.h"
+#include "sessions.h"
 
 struct rs_mpi_call { /* ids and all, as struct rs_event has them */
     uint64_t count, start;
@@ -142,7 +143,14 @@ void rs_mpi_leave_started(struct rs_thread *t, struct rs_mpi_call *c, int result
 
 /* The life of MPI: life.c. */
 void rs_mpi_after_init(struct rs_thread *t) RS_HIDDEN;
+void rs_mpi_after_session(struct rs_thread *t) RS_HIDDEN;      /* one was made */
+void rs_mpi_after_last_session(struct rs_thread *t) RS_HIDDEN; /* none is left */
 void rs_mpi_before_abort(void) RS_HIDDEN;
 bool rs_mpi_is_live(struct rs_thread *t) RS_HIDDEN;
+/* MPI_Init was called, MPI_Finalize not: there is an MPI_COMM_WORLD. */
+bool rs_mpi_has_world(void) RS_HIDDEN;
+/* Of sessions.c: the first one of those open has come, the last one goes. */
+void rs_mpi_life_begins_again(void) RS_HIDDEN;
+void rs_mpi_life_ends(void) RS_HIDDEN;
 
 #endif

@@ -225,6 +225,8 @@ def closefile(op):
 def newcomm(op):
     new, partial = op.role('newcomm').name, 'partial' in op.attrs
     colour = op.role('colour').name if op.role('colour') else '0'
+    if op.role('stringtag'):
+        colour = f'rs_mpi_colour_of({op.role("stringtag").name})'
     how = 'RS_MPI_MADE_BY_ALL'
     if partial:
         how = 'RS_MPI_MADE_BETWEEN' if 'between' in op.attrs else 'RS_MPI_MADE_BY_GROUP'
@@ -271,8 +273,24 @@ def freeredop(op):
     yield from plain(op)
 
 
+def newsession(op):
+    yield from plain(op)
+    yield f'rs_mpi_session_made(result, {op.role("newsession").name});'
+    yield 'rs_mpi_after_session(t);'
+
+
+def freesession(op):
+    """Its end is MPI's end where it is the last one."""
+    yield f'bool last = rs_mpi_session_ends({op.role("freesession").name});'
+    yield from plain(op)
+    yield 'if (last)'
+    yield '    rs_mpi_after_last_session(t);'
+
+
 def start_op(op):
     """The kind of event that each start of a persistent request leaves."""
+    if 'partitioned' in op.attrs:
+        return f'RS_OP_MPI_Start_{"precv" if op.role("source") else "psend"}'
     if 'persistent' in op.attrs:
         stem = op.name.removesuffix('_c').removesuffix('_init').partition('_')[2]
         return f'RS_OP_MPI_Start_{stem.lower()}'
@@ -321,5 +339,6 @@ def abort(op):
 
 
 CALLS = {f.__name__: f for f in (
-    plain, second, start, recv, sendrecv, probe, request, requests, newcomm, freecomm, named,
-    rma, file, newwin, freewin, newfile, closefile, freedtype, freeredop, newrequest, startrequest, startrequests, init, abort)}
+    plain, second, start, recv, sendrecv, probe, request, requests, newsession,
+    freesession, newcomm, freecomm, named, rma, file, newwin, freewin, newfile, closefile, freedtype,
+    freeredop, newrequest, startrequest, startrequests, init, abort)}

@@ -104,6 +104,8 @@ def before_sizes(op):
         if op.coll == 'scatter':
             count = (f'rs_mpi_is_root(on, {op.role("root").name}) ? {count} : '
                      f'(uint64_t){op.role("recvcount").name}')
+        if op.role('partitions'):
+            count += f' * (uint64_t){op.role("partitions").name}'
         yield f'c.count = {count};'
     elif op.klass == 'rma':
         yield 'c.count = 1;'
@@ -178,7 +180,7 @@ def body(op):
 def kind(op):
     if 'init' in op.attrs or 'abort' in op.attrs:
         return 'init' if 'init' in op.attrs else 'abort'
-    for role in ('newcomm', 'freecomm', 'newwin', 'freewin', 'newfile', 'closefile', 'named',
+    for role in ('newsession', 'freesession', 'newcomm', 'freecomm', 'newwin', 'freewin', 'newfile', 'closefile', 'named',
                  'freedtype', 'freeredop', 'newrequest', 'startrequest', 'startrequests',
                  'requests'):
         if op.role(role):
@@ -192,6 +194,15 @@ def kind(op):
     return 'second' if op.role('recvcount') or op.role('recvcounts') else 'plain'
 
 
+def unrecorded(op):
+    """The call alone; but that there is a session must be known whenever recording begins."""
+    if op.role('newsession'):
+        return f'rs_mpi_session_made(next({op.arguments}), {op.role("newsession").name})'
+    if op.role('freesession'):
+        return f'(rs_mpi_session_ends({op.role("freesession").name}), next({op.arguments}))'
+    return f'next({op.arguments})'
+
+
 def emit_wrapper(op):
     if guard(op):
         yield guard(op)
@@ -200,7 +211,7 @@ def emit_wrapper(op):
     yield '{'
     yield '    struct rs_thread *t = rs_thread_if_recording();'
     yield '    if (RS_UNLIKELY(!t))'
-    yield f'        return next({op.arguments});'
+    yield f'        return {unrecorded(op)};'
     for line in body(op):
         yield line if line.startswith('#') else '    ' + line
     yield '}'

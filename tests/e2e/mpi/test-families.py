@@ -16,10 +16,13 @@ import mpi_run
 from mpi_run import expect, query
 
 RANKS = 4
-# What other tests call: each of them ends a process, or starts some.
+# What other tests call: each of them ends a process, or starts some, or is of sessions.c.
 ELSEWHERE = {'MPI_Init', 'MPI_Abort', 'MPI_Comm_spawn', 'MPI_Comm_spawn_multiple', 'MPI_Comm_accept',
              'MPI_Comm_connect', 'MPI_Comm_join', 'MPI_Open_port', 'MPI_Close_port',
-             'MPI_Publish_name', 'MPI_Unpublish_name', 'MPI_Lookup_name'}
+             'MPI_Publish_name', 'MPI_Unpublish_name', 'MPI_Lookup_name',
+             'MPI_Session_init', 'MPI_Session_finalize', 'MPI_Group_from_session_pset',
+             'MPI_Comm_create_from_group', 'MPI_Intercomm_create_from_groups', 'MPI_Psend_init',
+             'MPI_Precv_init', 'MPI_Pready', 'MPI_Pready_list', 'MPI_Pready_range', 'MPI_Parrived'}
 # Open MPI has two ways to files, and each calls other functions inside.
 WAYS = {'openmpi': ({}, {'OMPI_MCA_io': 'romio321'}), 'mpich': ({},)}
 
