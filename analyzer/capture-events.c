@@ -49,8 +49,32 @@ guint32 rs_capture_add_call(RsCapture *c, guint32 track, const struct rs_event *
     return add_call(c, track, e, NULL, more_flags);
 }
 
+/* A payload that is one number, and the fields of those that have a layout. */
+static void add_args(RsCapture *c, guint32 event, const struct rs_range_event *e, const guint8 *ext,
+                     guint n)
+{
+    RsArg arg = {.event = event, .value = e->payload, .type = e->payload_type};
+    if (e->payload_type >= 1 && e->payload_type <= 3 && e->op != RS_OP_IO) {
+        arg.name = rs_builder_string(c->b, "payload");
+        rs_builder_arg(c->b, &arg);
+    }
+    for (guint i = 0; i < n; i++) {
+        struct rs_ext_fields x;
+        memcpy(&x, ext + i * SLOT, SLOT);
+        for (guint k = 0; x.op == RS_EXT_FIELDS && k < MIN(x.n, RS_EXT_FIELDS_MAX); k++) {
+            arg.name = rs_capture_string(c, x.field[k].name);
+            arg.text = rs_capture_string(c, x.field[k].text);
+            arg.schema = rs_capture_string(c, x.schema);
+            arg.value = x.field[k].value;
+            arg.type = CLAMP(x.type[k], 1, 4);
+            rs_builder_arg(c->b, &arg);
+        }
+    }
+}
+
 /* Ranges, spans, marks, kernels, I/O: the same record. */
-static void add_range(RsCapture *c, guint32 track, const struct rs_range_event *e, guint16 more)
+static void add_range(RsCapture *c, guint32 track, const struct rs_range_event *e, guint16 more,
+                      const guint8 *ext, guint n_ext)
 {
     static const guint8 kinds[] = {
         [RS_OP_RANGE] = RS_KIND_RANGE,   [RS_OP_SPAN] = RS_KIND_SPAN, [RS_OP_MARK] = RS_KIND_MARK,
@@ -65,8 +89,9 @@ static void add_range(RsCapture *c, guint32 track, const struct rs_range_event *
     if (e->op == RS_OP_IO)
         s.bytes = e->payload;
     guint32 sig = rs_builder_sig(c->b, &s);
-    rs_builder_event(c->b, track, sig, (gint64)e->start, (gint64)e->end,
-                     flags_of(e->flags, 0) | more, e->depth, 0);
+    guint32 event = rs_builder_event(c->b, track, sig, (gint64)e->start, (gint64)e->end,
+                                     flags_of(e->flags, 0) | more, e->depth, 0);
+    add_args(c, event, e, ext, n_ext);
 }
 
 static void add_counter(RsCapture *c, guint32 track, const struct rs_counter_event *e)
@@ -193,7 +218,7 @@ static void add_slot(RsCapture *c, RsCaptureThread *t, guint32 number, guint16 b
     case RS_OP_MARK:
     case RS_OP_KERNEL:
     case RS_OP_IO:
-        add_range(c, track, &u.range, more);
+        add_range(c, track, &u.range, more, p + SLOT, n_ext);
         return;
     case RS_OP_COUNTER:
         add_counter(c, track, &u.counter);
@@ -274,7 +299,7 @@ static void add_open_ranges(RsCapture *c, guint32 track, const struct rs_open *o
         e.start = o->range[i].start;
         e.end = MAX(c->last_tick, e.start);
         e.depth = (guint16)i;
-        add_range(c, track, &e, 0);
+        add_range(c, track, &e, 0, NULL, 0);
     }
 }
 

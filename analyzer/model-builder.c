@@ -258,6 +258,12 @@ void rs_builder_second(RsBuilder *b, guint32 event, gint32 source, gint32 tag, g
     add_extra(b, event, RS_EXTRA_SECOND, source, tag, bytes);
 }
 
+void rs_builder_arg(RsBuilder *b, const RsArg *arg)
+{
+    if (arg->event != RS_NONE)
+        g_array_append_vals(b->model->args, arg, 1);
+}
+
 void rs_builder_link(RsBuilder *b, guint32 event, guint32 other)
 {
     if (event != RS_NONE)

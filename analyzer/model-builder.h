@@ -80,6 +80,8 @@ void rs_builder_request(RsBuilder *b, guint32 event, guint64 request);
 void rs_builder_done(RsBuilder *b, guint32 event, guint64 request, gint32 source, gint32 tag);
 void rs_builder_status(RsBuilder *b, guint32 event, gint32 source, gint32 tag, guint64 bytes);
 void rs_builder_second(RsBuilder *b, guint32 event, gint32 source, gint32 tag, guint64 bytes);
+/* A field of the event's payload; those of one event keep their order. */
+void rs_builder_arg(RsBuilder *b, const RsArg *arg);
 /* Links known beforehand (SQLite): `event` is completed by, or on a device is called by, `other`.
  */
 void rs_builder_link(RsBuilder *b, guint32 event, guint32 other);

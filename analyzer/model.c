@@ -18,6 +18,7 @@ static void clear_comm(gpointer data)
 RsModel *rs_model_new(void)
 {
     RsModel *m = g_new0(RsModel, 1);
+    m->args = g_array_new(FALSE, TRUE, sizeof(RsArg));
     m->sigs = g_array_new(FALSE, TRUE, sizeof(RsSig));
     m->tracks = g_array_new(FALSE, TRUE, sizeof(RsTrack));
     m->ranks = g_array_new(FALSE, TRUE, sizeof(RsRank));
@@ -56,9 +57,9 @@ void rs_model_free(RsModel *m)
     if (!m)
         return;
     free_columns(&m->events);
-    GArray *arrays[] = {m->sigs,     m->tracks, m->ranks,      m->hosts,
-                        m->domains,  m->comms,  m->instances,  m->rendezvous,
-                        m->messages, m->steps,  m->step_spans, m->member_events};
+    GArray *arrays[] = {m->sigs,       m->tracks,        m->ranks,      m->hosts,    m->domains,
+                        m->comms,      m->instances,     m->rendezvous, m->messages, m->steps,
+                        m->step_spans, m->member_events, m->args};
     for (guint i = 0; i < G_N_ELEMENTS(arrays); i++)
         g_array_unref(arrays[i]);
     g_ptr_array_unref(m->warnings);
@@ -83,6 +84,22 @@ guint32 rs_model_track_of(const RsModel *m, guint32 event)
 guint32 rs_model_rank_of(const RsModel *m, guint32 event)
 {
     return g_array_index(m->tracks, RsTrack, rs_model_track_of(m, event)).rank;
+}
+
+const RsArg *rs_model_args(const RsModel *m, guint32 event, guint *ret_n)
+{
+    guint low = 0, high = m->args->len;
+    while (low < high) {
+        guint middle = low + (high - low) / 2;
+        if (g_array_index(m->args, RsArg, middle).event < event)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const RsArg *first = (const RsArg *)(void *)m->args->data + low;
+    for (*ret_n = 0; low + *ret_n < m->args->len && first[*ret_n].event == event; ++*ret_n)
+        ;
+    return first;
 }
 
 gint64 rs_model_done_ns(const RsModel *m, guint32 event)

@@ -88,6 +88,15 @@ typedef struct {
     guint32 *link;  /* nonblocking start: the event that completed it; device: its call; RS_NONE */
 } RsEvents;
 
+/* A field of what a program attached to a range or mark: an NVTX payload. */
+typedef struct {
+    guint32 event;
+    RsStr name, schema; /* schema: the layout's name, 0 none */
+    RsStr text;         /* the text, or what the number means; 0 none */
+    guint64 value;      /* bits of it */
+    guint32 type;       /* struct rs_ext_fields: 1 u64, 2 i64, 3 f64, 4 text */
+} RsArg;
+
 /* A row of slices that belong to one thread or device stream of one rank. Events of a track are
  * events [first, first + n). */
 typedef struct {
@@ -210,6 +219,7 @@ typedef struct {
 typedef struct _RsModel RsModel;
 struct _RsModel {
     RsEvents events;
+    GArray *args;            /* RsArg, by event */
     GArray *sigs;            /* RsSig */
     GArray *tracks;          /* RsTrack, by rank then thread */
     GArray *ranks;           /* RsRank, sorted by world rank */
@@ -248,6 +258,8 @@ static inline RsRank *rs_model_rank(const RsModel *m, guint32 i)
 {
     return &g_array_index(m->ranks, RsRank, i);
 }
+/* The fields of an event, in their order: *ret_n of them. Binary search. */
+const RsArg *rs_model_args(const RsModel *m, guint32 event, guint *ret_n);
 /* The track an event stands on: binary search over tracks. */
 guint32 rs_model_track_of(const RsModel *m, guint32 event);
 static inline const gchar *rs_model_host_name(const RsModel *m, guint32 host)

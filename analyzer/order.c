@@ -332,6 +332,25 @@ static gboolean extras_sorted(const GArray *extras)
     return TRUE;
 }
 
+/* Each event has its fields together; g_array_sort is stable. */
+static gint compare_args(gconstpointer a, gconstpointer c)
+{
+    const RsArg *x = a, *y = c;
+    return x->event < y->event ? -1 : x->event > y->event;
+}
+
+static void renumber_args(GArray *args, const guint32 *new_of)
+{
+    gboolean sorted = TRUE;
+    for (guint i = 0; i < args->len; i++) {
+        RsArg *x = &g_array_index(args, RsArg, i);
+        x->event = new_of[x->event];
+        sorted = sorted && (i == 0 || x[-1].event <= x->event);
+    }
+    if (!sorted)
+        g_array_sort(args, compare_args);
+}
+
 static void renumber(RsBuilder *b, const guint32 *new_of)
 {
     RsEvents *e = &b->model->events;
@@ -342,6 +361,7 @@ static void renumber(RsBuilder *b, const guint32 *new_of)
         RsExtra *x = &g_array_index(b->extras, RsExtra, i);
         x->event = new_of[x->event];
     }
+    renumber_args(b->model->args, new_of);
     if (!extras_sorted(b->extras)) /* g_array_sort is stable */
         g_array_sort(b->extras, compare_extras);
 }

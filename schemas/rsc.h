@@ -20,7 +20,7 @@
 
 #define RS_BLOCK_MAGIC 0x42435352u /* "RSCB" in file order */
 #define RS_FORMAT_MAJOR 1
-#define RS_FORMAT_MINOR 3
+#define RS_FORMAT_MINOR 4
 #define RS_BLOCK_PAYLOAD_MAX (1u << 24)
 
 enum rs_block_kind {
@@ -138,6 +138,7 @@ enum rs_ext_kind {
     RS_EXT_STREAM = 0xff05,  /* struct rs_ext_stream: NCCL call */
     RS_EXT_PLACE = 0xff06,   /* struct rs_ext_place: where in a window or file */
     RS_EXT_DEVICE = 0xff07,  /* struct rs_ext_device: what CUPTI told */
+    RS_EXT_FIELDS = 0xff08,  /* struct rs_ext_fields: of an NVTX range's or mark's payloads */
 };
 
 struct rs_ext_request {
@@ -203,6 +204,20 @@ struct rs_ext_device { /* ids are CUPTI's, UINT32_MAX none */
     uint64_t graph_node;
     uint32_t thread;     /* HOST_CALL: who called, as in struct rs_def_thread */
     uint32_t spare[3];
+};
+
+#define RS_EXT_FIELDS_MAX 2
+struct rs_ext_fields {
+    uint16_t op;
+    uint16_t n;        /* 1..RS_EXT_FIELDS_MAX of the entries below; more follow in further slots */
+    uint32_t schema;   /* RS_DEF_STRING id of the layout's name, 0 none */
+    struct {
+        uint64_t value; /* bits, by `type` */
+        uint32_t name;  /* RS_DEF_STRING id: of a nested one "outer.inner", of an array "name[0]" */
+        uint32_t text;  /* RS_DEF_STRING id: the text, or what the number means; 0 none */
+    } field[RS_EXT_FIELDS_MAX];
+    uint16_t type[RS_EXT_FIELDS_MAX]; /* 1 u64, 2 i64, 3 f64, 4 text */
+    uint32_t spare;
 };
 
 /* Definitions. `bytes` counts the whole record with its tail, a multiple of 8. */
@@ -331,6 +346,7 @@ static_assert(sizeof(struct rs_ext_second) == 48, "second");
 static_assert(sizeof(struct rs_ext_stream) == 48, "stream");
 static_assert(sizeof(struct rs_ext_place) == 48, "place");
 static_assert(sizeof(struct rs_ext_device) == 48, "device");
+static_assert(sizeof(struct rs_ext_fields) == 48, "fields");
 static_assert(sizeof(struct rs_def) == 16, "def");
 static_assert(sizeof(struct rs_def_comm) == 72, "comm");
 static_assert(sizeof(struct rs_def_type) == 32, "type");

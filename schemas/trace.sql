@@ -138,6 +138,18 @@ CREATE TABLE events (
 -- Samples of counters, decoded.
 CREATE TABLE counters (event_id INTEGER PRIMARY KEY REFERENCES events, value REAL);
 
+-- What a program attached to ranges and marks: fields of NVTX payloads, nested ones as 'outer.inner'.
+CREATE TABLE event_args (
+    event_id INTEGER NOT NULL REFERENCES events,
+    position INTEGER NOT NULL,             -- 0, 1, ... in the order of the payload
+    schema_id INTEGER NOT NULL REFERENCES strings, -- name of the layout; '' a single number
+    name_id INTEGER NOT NULL REFERENCES strings,
+    type INTEGER NOT NULL,                 -- 1 unsigned, 2 signed (of 64 bits, stored as signed), 3 real, 4 text
+    value NUMERIC,                         -- NULL: of a text, or not finite
+    text_id INTEGER NOT NULL REFERENCES strings, -- the text, or what the number means
+    PRIMARY KEY (event_id, position)
+) WITHOUT ROWID;
+
 -- Collectives over all their ranks. Arrivals are those of the members present.
 CREATE TABLE instances (
     id INTEGER PRIMARY KEY,

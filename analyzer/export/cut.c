@@ -158,6 +158,16 @@ static void cut_messages(const Cut *c, RsModel *r)
     }
 }
 
+static void cut_args(const Cut *c, RsModel *r)
+{
+    for (guint i = 0; i < c->m->args->len; i++) {
+        RsArg arg = g_array_index(c->m->args, RsArg, i);
+        arg.event = map(c, arg.event);
+        if (arg.event != RS_NONE)
+            g_array_append_val(r->args, arg);
+    }
+}
+
 static void append_all(GArray *to, const GArray *from)
 {
     g_array_append_vals(to, from->data, from->len);
@@ -213,6 +223,7 @@ RsModel *rs_model_cut(const RsModel *m, const RsScope *scope, guint kinds)
     copy_tables(m, r);
     copy_head(m, r);
     cut_events(&c, r);
+    cut_args(&c, r);
     cut_gatherings(&c, r);
     cut_messages(&c, r);
     for (guint i = 0; i < r->ranks->len; i++)

@@ -143,6 +143,89 @@ static void put_arg(Writer *w, gboolean *open, const gchar *key)
     *open = TRUE;
 }
 
+static void put_text(Writer *w, const gchar *text);
+
+static void put_arg_value(Writer *w, const RsArg *a)
+{
+    union {
+        guint64 bits;
+        gdouble real;
+    } u = {.bits = a->value};
+    gchar number[G_ASCII_DTOSTR_BUF_SIZE];
+    if (a->text || a->type == 4)
+        put_text(w, rs_model_str(w->m, a->text));
+    else if (a->type == 1)
+        rs_stream_put_u64(w->s, a->value);
+    else if (a->type == 2)
+        rs_stream_put_i64(w->s, (gint64)a->value);
+    else
+        rs_stream_put(w->s,
+                      isfinite(u.real) ? g_ascii_dtostr(number, sizeof number, u.real) : "null");
+}
+
+/* A name that came before in `args` [0, i) gets its number behind it: JSON's keys are unique. */
+static void put_key(Writer *w, const RsArg *args, guint from, guint i)
+{
+    guint times = 1;
+    for (guint k = from; k < i; k++)
+        times += args[k].name == args[i].name;
+    const gchar *name = rs_model_str(w->m, args[i].name);
+    g_autofree gchar *numbered = times > 1 ? g_strdup_printf("%s #%u", name, times) : NULL;
+    put_text(w, numbered ? numbered : name);
+    rs_stream_put(w->s, ":");
+}
+
+static void put_fields(Writer *w, const RsArg *args, guint from, guint to)
+{
+    rs_stream_put(w->s, "{");
+    for (guint i = from; i < to; i++) {
+        rs_stream_put(w->s, i == from ? "" : ",");
+        put_key(w, args, from, i);
+        put_arg_value(w, &args[i]);
+    }
+    rs_stream_put(w->s, "}");
+}
+
+/* Where the fields of the layout of `from` end. */
+static guint end_of_layout(const RsArg *args, guint from, guint n)
+{
+    guint to = from + 1;
+    while (to < n && args[to].schema == args[from].schema)
+        to++;
+    return to;
+}
+
+/* {"payload": {"layout": {"field": value, ...}, ...}}; without the layout where there is one alone
+ * that has no name; of a single number "payload": value. */
+static void put_payload(Writer *w, guint32 event, gboolean *open)
+{
+    guint n, layouts = 0;
+    const RsArg *a = rs_model_args(w->m, event, &n);
+    if (n == 0)
+        return;
+    put_arg(w, open, "payload");
+    gboolean nameless = a->schema == 0 && end_of_layout(a, 0, n) == n;
+    if (nameless && n == 1 && strcmp(rs_model_str(w->m, a->name), "payload") == 0) {
+        put_arg_value(w, a);
+        return;
+    }
+    if (nameless) {
+        put_fields(w, a, 0, n);
+        return;
+    }
+    for (guint i = 0, to; i < n; i = to) {
+        to = end_of_layout(a, i, n);
+        const gchar *layout = a[i].schema ? rs_model_str(w->m, a[i].schema) : "values";
+        g_autofree gchar *key =
+            layouts++ == 0 ? g_strdup(layout) : g_strdup_printf("%s #%u", layout, layouts);
+        rs_stream_put(w->s, i == 0 ? "{" : ",");
+        put_text(w, key);
+        rs_stream_put(w->s, ":");
+        put_fields(w, a, i, to);
+    }
+    rs_stream_put(w->s, "}");
+}
+
 static void put_own_args(Writer *w, guint32 event, const RsSig *s)
 {
     const RsEvents *e = &w->m->events;
@@ -160,6 +243,7 @@ static void put_own_args(Writer *w, guint32 event, const RsSig *s)
         put_arg(w, &open, "lost");
         rs_stream_put_u64(w->s, s->count);
     }
+    put_payload(w, event, &open);
     if (flags & RS_FLAG_OPEN) {
         put_arg(w, &open, "unfinished");
         rs_stream_put(w->s, "true");

@@ -258,6 +258,41 @@ static void fill_counters(Db *d)
     }
 }
 
+/* A column whose type goes by the row: bound without letters, too. */
+static void bind_arg_value(Db *d, const RsArg *a)
+{
+    union {
+        guint64 bits;
+        gdouble real;
+    } u = {.bits = a->value};
+    if (a->type == 4 || (a->type == 3 && !isfinite(u.real)))
+        sqlite3_bind_null(d->stmt, 6);
+    else if (a->type == 3)
+        sqlite3_bind_double(d->stmt, 6, u.real);
+    else
+        sqlite3_bind_int64(d->stmt, 6, (gint64)a->value);
+}
+
+static void fill_args(Db *d)
+{
+    const GArray *args = d->m->args;
+    gint64 position = 0;
+    fill(d, "event_args", "iiiiiii");
+    for (guint i = 0; i < args->len && d->rc == SQLITE_OK; i++) {
+        const RsArg *a = &g_array_index(args, RsArg, i);
+        position = i > 0 && a[-1].event == a->event ? position + 1 : 0;
+        sqlite3_bind_int64(d->stmt, 1, a->event);
+        sqlite3_bind_int64(d->stmt, 2, position);
+        sqlite3_bind_int64(d->stmt, 3, a->schema);
+        sqlite3_bind_int64(d->stmt, 4, a->name);
+        sqlite3_bind_int64(d->stmt, 5, a->type);
+        bind_arg_value(d, a);
+        sqlite3_bind_int64(d->stmt, 7, a->text);
+        check(d, sqlite3_step(d->stmt));
+        sqlite3_reset(d->stmt);
+    }
+}
+
 static void fill_members(Db *d, guint id, guint32 first, guint32 n)
 {
     for (guint32 k = 0; k < n; k++) {
@@ -390,6 +425,7 @@ static void fill_all(Db *d, const RsExport *x)
     fill_comms(d);
     fill_events(d, x);
     fill_counters(d);
+    fill_args(d);
     fill_gatherings(d);
     fill_messages_and_steps(d);
     if (x->results) {

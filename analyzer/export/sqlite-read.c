@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sqlite-read.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -361,6 +362,35 @@ static void read_events(Reader *r, RsProgress progress, gpointer data)
             rs_model_rank(m, i)->open_event = RS_NONE;
 }
 
+/* Files of before it was there lack the table. */
+static void read_args(Reader *r)
+{
+    RsModel *m = r->m;
+    if (r->failed || sqlite3_table_column_metadata(r->sql.db, NULL, "event_args", NULL, NULL, NULL,
+                                                   NULL, NULL, NULL) != SQLITE_OK)
+        return;
+    begin(r, "event_args", "event_id, position, schema_id, name_id, type, value, text_id",
+          "event_id, position");
+    while (next(r)) {
+        union {
+            guint64 bits;
+            gdouble real;
+        } u = {0};
+        RsArg a = {.event = index_in(r, 0, m->events.n), .schema = string(r, 2)};
+        a.name = string(r, 3);
+        a.type = (guint32)integer(r, 4, 1, 4);
+        a.text = string(r, 6);
+        if (a.type == 3)
+            u.real = sqlite3_column_type(r->st, 5) == SQLITE_NULL ? (gdouble)NAN
+                                                                  : sqlite3_column_double(r->st, 5);
+        else
+            u.bits = (guint64)sqlite3_column_int64(r->st, 5);
+        a.value = u.bits;
+        if (!r->failed)
+            g_array_append_val(m->args, a);
+    }
+}
+
 /* ---- what was matched ---- */
 
 static guint32 add_members(Reader *r, guint32 n)
@@ -551,6 +581,7 @@ RsModel *rs_sqlite_read(const gchar *path, RsProgress progress, gpointer data, G
         read_signatures(&r);
         read_steps(&r);
         read_events(&r, progress, data);
+        read_args(&r);
         read_instances(&r);
         read_rendezvous(&r);
         read_messages(&r);

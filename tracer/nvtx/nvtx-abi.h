@@ -69,7 +69,7 @@ struct rs_nvtx_attributes {
     int32_t color_type;
     uint32_t color;
     int32_t payload_type;
-    int32_t reserved;
+    int32_t reserved; /* number of the extension's payloads */
     union {
         uint64_t u64;
         int64_t i64;

@@ -3,9 +3,8 @@
  * nvtx.c - the library as a tool of NVTX: the functions a program's copy of NVTX calls.
  *
  * Each executable or library that uses NVTX has a copy of its own and calls the injection entry
- * once for it; the tables hold no state of a copy, so any number of copies may come. The payload
- * extension's module isn't offered: its ranges stay no-ops, extended payloads of ordinary ranges
- * are passed over.
+ * once for it; the tables hold no state of a copy, so any number of copies may come. The functions
+ * of the payload extension stand in extension.c.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -13,18 +12,15 @@
 
 #include "names.h"
 #include "nvtx-abi.h"
+#include "nvtx.h"
 #include "parts.h"
+#include "payload.h"
 #include "ranges.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* Records only once MPI or NCCL has been called: NVTX alone leaves no file. */
-static bool wanted(void)
-{
-    return rs_core && *rs_core->started && *rs_core->on && (!rs_self || rs_self->depth == 0);
-}
-
-static void describe_payload(const struct rs_nvtx_attributes *a, struct rs_nvtx_what *what)
+static void describe_payload(const void *domain, const struct rs_nvtx_attributes *a,
+                             struct rs_nvtx_what *what)
 {
     double real;
     what->payload = a->payload.u64;
@@ -48,6 +44,11 @@ static void describe_payload(const struct rs_nvtx_attributes *a, struct rs_nvtx_
         real = a->payload_type == RS_NVTX_PAYLOAD_F32 ? (double)a->payload.f32 : a->payload.f64;
         what->payload_type = 3;
         __builtin_memcpy(&what->payload, &real, sizeof(real));
+        break;
+    case RS_NVTX_PAYLOAD_EXT:
+        what->payload = 0;
+        rs_nvtx_payloads_read(domain, (const void *)(uintptr_t)a->payload.u64,
+                              (size_t)(uint32_t)a->reserved, what);
         break;
     default:
         what->payload = 0;
@@ -73,7 +74,7 @@ static uint32_t message_of(const struct rs_nvtx_attributes *a)
 static struct rs_nvtx_what *describe(struct rs_nvtx_domain *domain,
                                      const struct rs_nvtx_attributes *a, struct rs_nvtx_what *what)
 {
-    if (!wanted())
+    if (!rs_nvtx_is_wanted())
         return NULL;
     int saved = errno;
     *what = (struct rs_nvtx_what){.domain = rs_nvtx_domain_id(domain)};
@@ -81,7 +82,7 @@ static struct rs_nvtx_what *describe(struct rs_nvtx_domain *domain,
         what->name = message_of(a);
         what->category = rs_nvtx_category_id(domain, a->category);
         what->color = a->color_type == RS_NVTX_COLOR_ARGB ? a->color : 0;
-        describe_payload(a, what);
+        describe_payload(domain, a, what);
     }
     errno = saved;
     return what;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "payload.h"
 #include "thread-memory.h"
 
 #define STACK_MAX 64     /* deeper ranges are counted, not recorded */
@@ -32,24 +33,39 @@ static struct span spans[SPANS];
 static uint32_t next_span;
 static uint32_t generation = 1;
 
-static void record(struct rs_thread *t, uint16_t op, uint64_t start, uint64_t end, unsigned depth,
-                   const struct rs_nvtx_what *what)
+/* Neither is recorded, or both have been. */
+static void release(const struct rs_nvtx_what *what, const struct rs_nvtx_what *at_end)
 {
-    if (!rs_room(t, 1))
+    if (what)
+        rs_nvtx_fields_release(what->fields);
+    if (at_end)
+        rs_nvtx_fields_release(at_end->fields);
+}
+
+static void record(struct rs_thread *t, uint16_t op, uint64_t start, uint64_t end, unsigned depth,
+                   const struct rs_nvtx_what *what, const struct rs_nvtx_what *at_end)
+{
+    static const struct rs_nvtx_what nothing;
+    const struct rs_nvtx_what *later = at_end ? at_end : &nothing;
+    unsigned first = rs_nvtx_fields_slots(what->fields);
+    unsigned ext = first + rs_nvtx_fields_slots(later->fields);
+    if (!rs_room(t, 1 + ext))
         return;
     struct rs_range_event *e = rs_slot(t, 0);
     e->op = op;
-    e->flags = 0;
-    e->name = what->name;
+    e->flags = ext ? RS_EVENT_EXT : 0;
+    e->name = later->name ? later->name : what->name;
     e->start = start;
     e->end = end;
     e->payload = what->payload;
     e->domain = what->domain;
-    e->category = what->category;
-    e->color = what->color;
+    e->category = later->category ? later->category : what->category;
+    e->color = later->color ? later->color : what->color;
     e->payload_type = what->payload_type;
     e->depth = (uint16_t)depth;
-    rs_commit(t, 1);
+    rs_nvtx_fields_put(t, 1, what->fields);
+    rs_nvtx_fields_put(t, 1 + first, later->fields);
+    rs_commit(t, 1 + ext);
 }
 
 /* What the thread has open, for `status` and the capture of a killed process. */
@@ -78,19 +94,25 @@ static int nesting(const void *key)
 
 int rs_nvtx_push(const void *key, const struct rs_nvtx_what *what)
 {
-    if (RS_UNLIKELY(!stack) && !rs_thread_memory(&stack, sizeof *stack))
+    if (RS_UNLIKELY(!stack) && !rs_thread_memory(&stack, sizeof *stack)) {
+        release(what, NULL);
         return 0;
+    }
     int before = nesting(key);
     if (stack->depth >= STACK_MAX) {
         stack->depth++;
+        release(what, NULL);
         return before;
     }
     struct open_range *r = &stack->range[stack->depth++];
     r->key = key;
     r->start = 0;
+    r->what.fields = NULL;
     struct rs_thread *t = what ? rs_thread_if_recording() : NULL;
-    if (!t)
+    if (!t) {
+        release(what, NULL);
         return before;
+    }
     r->what = *what;
     r->generation = generation;
     r->start = rs_tick();
@@ -107,7 +129,7 @@ static int innermost(const void *key)
     return i;
 }
 
-int rs_nvtx_pop(const void *key)
+static int pop(const void *key, const struct rs_nvtx_what *at_end)
 {
     if (!stack)
         return -1;
@@ -123,10 +145,23 @@ int rs_nvtx_pop(const void *key)
     memmove(&stack->range[i], &stack->range[i + 1], (stack->depth - (unsigned)i) * sizeof(r));
     struct rs_thread *t = r.start && r.generation == generation ? rs_thread_if_recording() : NULL;
     if (t) {
-        record(t, RS_OP_RANGE, r.start, rs_tick(), (unsigned)i, &r.what);
+        record(t, RS_OP_RANGE, r.start, rs_tick(), (unsigned)i, &r.what, at_end);
         show_open(t);
     }
+    release(&r.what, NULL);
     return nesting(key);
+}
+
+int rs_nvtx_pop(const void *key)
+{
+    return pop(key, NULL);
+}
+
+int rs_nvtx_pop_with(const void *key, const struct rs_nvtx_what *at_end)
+{
+    int left = pop(key, at_end);
+    release(NULL, at_end);
+    return left;
 }
 
 static struct span *claim(uint32_t *ret_number)
@@ -150,8 +185,10 @@ uint64_t rs_nvtx_start(const struct rs_nvtx_what *what)
     struct rs_thread *t = what ? rs_thread_if_recording() : NULL;
     uint32_t n;
     struct span *s = t ? claim(&n) : NULL;
-    if (!s)
+    if (!s) {
+        release(what, NULL);
         return 0;
+    }
     s->what = *what;
     s->generation = generation;
     s->start = rs_tick();
@@ -160,7 +197,7 @@ uint64_t rs_nvtx_start(const struct rs_nvtx_what *what)
     return (uint64_t)number << 32 | n % SPANS;
 }
 
-void rs_nvtx_end(uint64_t id)
+static void end(uint64_t id, const struct rs_nvtx_what *at_end)
 {
     uint32_t index = (uint32_t)id, number = (uint32_t)(id >> 32);
     if (index >= SPANS || number < 2)
@@ -174,16 +211,29 @@ void rs_nvtx_end(uint64_t id)
     __atomic_store_n(&s->state, 0, __ATOMIC_RELEASE);
     struct rs_thread *t = ended.generation == generation ? rs_thread_if_recording() : NULL;
     if (t)
-        record(t, RS_OP_SPAN, ended.start, rs_tick(), 0, &ended.what);
+        record(t, RS_OP_SPAN, ended.start, rs_tick(), 0, &ended.what, at_end);
+    release(&ended.what, NULL);
+}
+
+void rs_nvtx_end(uint64_t id)
+{
+    end(id, NULL);
+}
+
+void rs_nvtx_end_with(uint64_t id, const struct rs_nvtx_what *at_end)
+{
+    end(id, at_end);
+    release(NULL, at_end);
 }
 
 void rs_nvtx_mark(const struct rs_nvtx_what *what)
 {
     struct rs_thread *t = what ? rs_thread_if_recording() : NULL;
-    if (!t)
-        return;
-    uint64_t now = rs_tick();
-    record(t, RS_OP_MARK, now, now, 0, what);
+    if (t) {
+        uint64_t now = rs_tick();
+        record(t, RS_OP_MARK, now, now, 0, what, NULL);
+    }
+    release(what, NULL);
 }
 
 void rs_nvtx_ranges_forget(void)

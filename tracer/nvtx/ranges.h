@@ -15,7 +15,8 @@
 struct rs_nvtx_what {
     uint32_t name, domain, category, color;
     uint64_t payload;
-    uint16_t payload_type; /* struct rs_range_event */
+    uint16_t payload_type;         /* struct rs_range_event */
+    struct rs_nvtx_fields *fields; /* payload.h; NULL none. Whoever is given a `what` has them */
 };
 
 /* `what` NULL: keep the pop balanced, record nothing. `key` tells domains apart. Returns the
@@ -23,10 +24,14 @@ struct rs_nvtx_what {
 int rs_nvtx_push(const void *key, const struct rs_nvtx_what *what) RS_HIDDEN;
 /* Returns the nesting after the pop; -1 where there was nothing to pop. */
 int rs_nvtx_pop(const void *key) RS_HIDDEN;
+/* The same; what `at_end` (may be NULL) names takes the place of what the push named, and its
+ * fields are added. */
+int rs_nvtx_pop_with(const void *key, const struct rs_nvtx_what *at_end) RS_HIDDEN;
 /* Returns an id for rs_nvtx_end; 0, which ends nothing, where `what` is NULL or too many are open.
  */
 uint64_t rs_nvtx_start(const struct rs_nvtx_what *what) RS_HIDDEN;
 void rs_nvtx_end(uint64_t id) RS_HIDDEN;
+void rs_nvtx_end_with(uint64_t id, const struct rs_nvtx_what *at_end) RS_HIDDEN;
 void rs_nvtx_mark(const struct rs_nvtx_what *what) RS_HIDDEN;
 /* The child of a fork: what is open belongs to its parent's capture. */
 void rs_nvtx_ranges_forget(void) RS_HIDDEN;
