@@ -45,7 +45,7 @@ int rt_executor_init(struct rt_executor *e, struct rt_groups *g, const struct rt
         decide(&told, config, g);
     int error = rt_broadcast(g->all, &told, sizeof told, RT_UINT8, 0);
     if (error)
-        snprintf(message, message_bytes, "can't hear from rank 0: %s", strerror(-error));
+        snprintf(message, message_bytes, "can't agree on how allreduces go: %s", strerror(-error));
     else if (told.error)
         snprintf(message, message_bytes, "%s", told.message);
     *e = (struct rt_executor){.groups = g,

@@ -62,25 +62,25 @@ static int begin_job(struct rt_jobs *j, struct job *job)
     return 0;
 }
 
-/* It fails on all ranks alike, or the runtime does. What is waited for is the number of the set. */
+/* It fails on all ranks alike. What is waited for is the number of the set. */
 static int change_sets(struct rt_jobs *j, struct job *job)
 {
     struct rt_operation *o = job->operations[0];
-    char message[300] = "";
-    int result;
-    if (o->tensor.kind == RT_REMOVE_SET) {
-        result = rt_sets_remove(j->sets, (int)o->tensor.count, message, sizeof message);
-    } else if (o->ranks) {
-        result = rt_sets_add(j->sets, o->ranks, o->rank_count, message, sizeof message);
-    } else {
-        result = -EINVAL;
-        snprintf(message, sizeof message, "no process set can have %.200s", o->tensor.shape);
-    }
-    if (j->sets->is_out_of_step)
-        return result;
+    char *message = j->message;
+    const size_t bytes = sizeof j->message;
+    int result = -EINVAL, error = 0;
+    if (o->tensor.kind == RT_REMOVE_SET)
+        error = rt_sets_remove(j->sets, (int)o->tensor.count, &result, message, bytes);
+    else if (o->ranks)
+        error = rt_sets_add(j->sets, o->ranks, o->rank_count, &result, message, bytes);
+    else
+        snprintf(message, bytes, "no process set can have %.200s", o->tensor.shape);
+    if (error)
+        return error;
     job->order.error = result;
     if (result < 0)
         job->order.text = strdup(*message ? message : strerror(-result));
+    *message = 0;
     return 0;
 }
 

@@ -9,11 +9,11 @@
 
 #include "rt-sets.h"
 
-/* All borrowed. */
 struct rt_jobs {
-    struct rt_table *table;
+    struct rt_table *table; /* borrowed, as the next */
     struct rt_sets *sets;
-    bool ended; /* the last order was carried out */
+    bool ended;        /* the last order was carried out */
+    char message[300]; /* of an error: what was wrong, where more than its number is known */
 };
 
 /* Keeps the orders of a message that concern this rank, and carries them out. */

@@ -468,10 +468,16 @@ void rt_lifeline_free(struct rt_lifeline *l)
     release(l);
 }
 
-void rt_lifeline_cut(struct rt_lifeline *l)
+void rt_lifeline_cut(struct rt_lifeline *l, const char *why)
 {
+    char text[TEXT_MAX];
     if (!l)
         return;
     stop_watching(l);
+    if (why) {
+        snprintf(text, sizeof text, "rank %d (%.255s, process %d) can't go on: %.180s", l->rank,
+                 l->hosts[l->rank], (int)getpid(), why);
+        tell(l, DEATH, text, -1);
+    }
     release(l);
 }

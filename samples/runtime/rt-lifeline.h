@@ -2,10 +2,10 @@
 /*
  * rt-lifeline.h - notices that a rank is gone, whatever the fabric is doing.
  *
- * Model: every rank keeps a TCP connection to rank 0, on which nothing is said but farewells. Where
- * one ends without, its process was killed, or ended without rt_shutdown: rank 0 tells the others
- * who it was. Each has a thread for it that sleeps in poll. A child of a fork closes its copies, or
- * its parent's death would go unnoticed.
+ * Model: every rank keeps a TCP connection to rank 0, on which nothing is said but farewells, and
+ * of deaths. Where one ends without, its process was killed, or ended without rt_shutdown: rank 0
+ * tells the others who it was. Each has a thread for it that sleeps in poll. A child of a fork
+ * closes its copies, or its parent's death would go unnoticed.
  *
  * A host that is cut off, or without power, closes nothing. So the kernels ask each other for a
  * sign of life (TCP's keepalive): none for `timeout_s` seconds, and a tenth of it, at least a
@@ -38,7 +38,8 @@ int rt_lifeline_wait(struct rt_lifeline *l, int ms);
 /* Farewell: what happens to the others from now on is no death. After all have agreed to end.
  * NULL-safe. */
 void rt_lifeline_free(struct rt_lifeline *l);
-/* Without farewell, where this rank alone can't go on: to the others it is a death. NULL-safe. */
-void rt_lifeline_cut(struct rt_lifeline *l);
+/* Without farewell, where this rank alone can't go on: to the others it is a death. `why`, where
+ * it isn't NULL, they are told. NULL-safe. */
+void rt_lifeline_cut(struct rt_lifeline *l, const char *why);
 
 #endif

@@ -9,6 +9,12 @@
 #define COORDINATOR 0
 #define FIRST_TAG   1
 
+/* Whether a rank can have the set, and why not. */
+struct rt_set_vote {
+    int32_t error;
+    char message[200];
+};
+
 void rt_sets_init(struct rt_sets *s)
 {
     pthread_mutex_init(&s->lock, NULL);
@@ -67,6 +73,16 @@ static struct rt_set *new_set(const struct rt_sets *s, const int *ranks, int n)
     return set;
 }
 
+/* A rank may have announced its shutdown together with the set. */
+static int tell_of_those_who_left(const struct rt_sets *s, struct rt_coordinator *c)
+{
+    int error = 0;
+    for (int r = 0; r < s->fabric->size && !error; r++)
+        if (rt_coordinator_has_left(s->list[0]->coordinator, r))
+            error = rt_coordinator_leave(c, r);
+    return error;
+}
+
 static int make_coordinator(const struct rt_sets *s, struct rt_set *set)
 {
     const uint64_t threshold = s->config->fusion_threshold;
@@ -76,50 +92,57 @@ static int make_coordinator(const struct rt_sets *s, struct rt_set *set)
     set->coordinator = set->id == 0 ? rt_coordinator_new(set->n, threshold, capacity)
                                     : rt_coordinator_new_of(set->ranks, set->n, s->fabric->size,
                                                             threshold, capacity);
-    return set->coordinator ? 0 : -ENOMEM;
+    if (!set->coordinator)
+        return -ENOMEM;
+    return set->id == 0 ? 0 : tell_of_those_who_left(s, set->coordinator);
 }
 
-/* What this rank has of its own, and its groups. */
-static int connect_set(const struct rt_sets *s, struct rt_set *set, char *message,
-                       size_t message_bytes)
+/* What this rank has of its own. */
+static int prepare(const struct rt_sets *s, struct rt_set *set)
 {
     int error = make_coordinator(s, set);
     if (error || set->place < 0)
         return error;
     set->member = rt_member_new();
-    return set->member ? rt_groups_init(&set->groups, s->fabric, set->ranks, set->n, s->hosts,
-                                        FIRST_TAG + set->tags * RT_GROUPS_TAGS,
-                                        s->config->hierarchical, message, message_bytes)
-                       : -ENOMEM;
+    return set->member ? 0 : -ENOMEM;
 }
 
-static int choose(const struct rt_sets *s, struct rt_set *set, char *message, size_t message_bytes)
+/* What the ranks of the set have together. */
+static int connect_set(const struct rt_sets *s, struct rt_set *set, char *message,
+                       size_t message_bytes)
 {
-    return set->place < 0
-               ? 0
+    if (set->place < 0)
+        return 0;
+    int error = rt_groups_init(&set->groups, s->fabric, set->ranks, set->n, s->hosts,
+                               FIRST_TAG + set->tags * RT_GROUPS_TAGS, s->config->hierarchical,
+                               message, message_bytes);
+    return error
+               ? error
                : rt_executor_init(&set->executor, &set->groups, s->config, message, message_bytes);
 }
 
-static int put_into_list(struct rt_sets *s, struct rt_set *set)
+static int make_room(struct rt_sets *s)
 {
-    int error = 0;
+    const int room = s->room * 2 + 4;
+    if (s->count < s->room)
+        return 0;
     pthread_mutex_lock(&s->lock);
-    if (s->count == s->room) {
-        const int room = s->room * 2 + 4;
-        struct rt_set **grown = realloc(s->list, (size_t)room * sizeof(*grown));
-        if (grown) {
-            s->list = grown;
-            s->room = room;
-        }
-        error = grown ? 0 : -ENOMEM;
-    }
-    if (!error) {
-        s->list[s->count++] = set;
-        s->taken[set->tags] = true;
-        s->next_id = set->id + 1;
+    struct rt_set **grown = realloc(s->list, (size_t)room * sizeof(*grown));
+    if (grown) {
+        s->list = grown;
+        s->room = room;
     }
     pthread_mutex_unlock(&s->lock);
-    return error;
+    return grown ? 0 : -ENOMEM;
+}
+
+static void put_into_list(struct rt_sets *s, struct rt_set *set)
+{
+    pthread_mutex_lock(&s->lock);
+    s->list[s->count++] = set;
+    s->taken[set->tags] = true;
+    s->next_id = set->id + 1;
+    pthread_mutex_unlock(&s->lock);
 }
 
 static void take_out_of_list(struct rt_sets *s, const struct rt_set *set)
@@ -141,96 +164,93 @@ int rt_sets_add_all(struct rt_sets *s, bool *ret_refused, char *message, size_t 
     for (int r = 0; r < size && ranks; r++)
         ranks[r] = r;
     struct rt_set *set = ranks ? new_set(s, ranks, size) : NULL;
-    int error = set ? put_into_list(s, set) : -ENOMEM;
+    s->votes = calloc((size_t)size, sizeof *s->votes);
     free(ranks);
-    if (error) {
-        free_set(set, true);
-        return error;
+    if (!set || !s->votes || make_room(s)) {
+        free_set(set, false);
+        return -ENOMEM;
     }
-    error = connect_set(s, set, message, message_bytes);
+    put_into_list(s, set);
+    int error = prepare(s, set);
     if (!error)
-        error = choose(s, set, message, message_bytes);
+        error = connect_set(s, set, message, message_bytes);
     *ret_refused = set->executor.refused;
     return error;
 }
 
 /* ---- together ---- */
 
-struct told {
-    int32_t error;
-    char message[200];
-};
-
-/* The same on all ranks: the first one's that failed, and what it said. Who hears nothing of the
- * others, which may wait for it, is out of step. */
-static int agree(struct rt_sets *s, int error, char *message, size_t message_bytes)
+/* *error is that of the first rank that has one, on all ranks alike, and so is the message. */
+static int agree(struct rt_sets *s, int *error, char *message, size_t message_bytes)
 {
-    struct told mine = {.error = error};
-    struct told *all = calloc((size_t)s->fabric->size, sizeof *all);
-    if (!all) {
-        s->is_out_of_step = true;
-        return -ENOMEM;
-    }
-    snprintf(mine.message, sizeof mine.message, "%.199s", *message ? message : strerror(-error));
-    error = s->fabric->ops->allgather(s->fabric, &mine, all, sizeof mine);
-    s->is_out_of_step = error != 0;
-    for (int r = 0; r < s->fabric->size && !error; r++) {
-        error = all[r].error;
-        if (error)
+    struct rt_set_vote mine = {.error = *error};
+    snprintf(mine.message, sizeof mine.message, "%.199s", *message ? message : strerror(-*error));
+    int broken = s->fabric->ops->allgather(s->fabric, &mine, s->votes, sizeof mine);
+    *error = 0;
+    for (int r = 0; r < s->fabric->size && !broken && !*error; r++) {
+        *error = s->votes[r].error;
+        if (*error)
             snprintf(message, message_bytes, "no process set was added: rank %d: %s", r,
-                     all[r].message);
+                     s->votes[r].message);
     }
-    free(all);
-    return error;
+    return broken;
 }
 
-int rt_sets_add(struct rt_sets *s, const int *ranks, int n, char *message, size_t message_bytes)
+/* Ranks that have it all to themselves can still say no; once they talk to each other one that
+ * fails leaves others waiting. But what rank 0 of the set reads in the table it tells all. */
+static int make_together(struct rt_sets *s, struct rt_set *set, int *ret, char *message,
+                         size_t message_bytes)
+{
+    int broken = agree(s, ret, message, message_bytes);
+    if (broken || *ret)
+        return broken;
+    *ret = connect_set(s, set, message, message_bytes);
+    if (*ret && !set->executor.refused)
+        return *ret;
+    return agree(s, ret, message, message_bytes);
+}
+
+int rt_sets_add(struct rt_sets *s, const int *ranks, int n, int *ret, char *message,
+                size_t message_bytes)
 {
     *message = 0;
     if (s->count == RT_SETS_MAX) {
         snprintf(message, message_bytes, "there are %d process sets already: remove some",
                  RT_SETS_MAX);
-        return -ENOSPC;
+        *ret = -ENOSPC;
+        return 0;
     }
     struct rt_set *set = new_set(s, ranks, n);
-    int error = set ? connect_set(s, set, message, message_bytes) : -ENOMEM;
-    error = agree(s, error, message, message_bytes);
-    if (!error) {
-        error = choose(s, set, message, message_bytes);
-        if (!error)
-            error = put_into_list(s, set);
-        const bool listed = !error;
-        error = agree(s, error, message, message_bytes);
-        if (error && listed)
-            take_out_of_list(s, set);
+    *ret = set ? make_room(s) : -ENOMEM;
+    if (!*ret)
+        *ret = prepare(s, set);
+    const int broken = make_together(s, set, ret, message, message_bytes);
+    if (broken || *ret) {
+        free_set(set, !broken);
+        return broken;
     }
-    if (!error)
-        return set->id;
-    free_set(set, !s->is_out_of_step);
-    return error;
+    put_into_list(s, set);
+    *ret = set->id;
+    return 0;
 }
 
 /* Nobody goes on before all are here: then the tags are free. */
-int rt_sets_remove(struct rt_sets *s, int id, char *message, size_t message_bytes)
+int rt_sets_remove(struct rt_sets *s, int id, int *ret, char *message, size_t message_bytes)
 {
     struct rt_set *set = rt_sets_find(s, id);
-    const uint8_t here = 1;
     *message = 0;
-    if (!set || id == 0) {
+    *ret = id == 0 ? -EINVAL : set ? 0 : -ENOENT;
+    if (*ret) {
         snprintf(message, message_bytes,
                  !set && id > 0 && id < s->next_id ? "process set %d was removed before"
                  : id == 0                         ? "process set %d, of all ranks, stays"
                                                    : "there is no process set %d",
                  id);
-        return id == 0 ? -EINVAL : -ENOENT;
+        return 0;
     }
-    uint8_t *all = malloc((size_t)s->fabric->size);
-    int error = all ? s->fabric->ops->allgather(s->fabric, &here, all, 1) : -ENOMEM;
-    free(all);
-    if (error) {
-        s->is_out_of_step = true;
-        return error;
-    }
+    const int broken = agree(s, ret, message, message_bytes);
+    if (broken)
+        return broken;
     char text[80];
     snprintf(text, sizeof text, "process set %d was removed", id);
     take_out_of_list(s, set);
@@ -250,6 +270,7 @@ void rt_sets_release(struct rt_sets *s)
     while (s->count > 0)
         free_list_entry(s->list[--s->count]);
     free(s->list);
+    free(s->votes);
     s->list = NULL;
     s->room = 0;
     pthread_mutex_destroy(&s->lock);

@@ -9,7 +9,8 @@
  * what is ready in any set in one sequence: two ranks that are in the same sets carry out their
  * orders in the same sequence, and none waits for another in a circle.
  *
- * Threads: the background thread; rt_sets_look and those after it any. Errors: negative errno.
+ * Threads: the background thread; rt_sets_look and those after it any. Errors: negative errno; of
+ * what ranks do together, they are no longer in step then, and the runtime can only end.
  */
 #ifndef RT_SETS_H
 #define RT_SETS_H
@@ -39,23 +40,24 @@ struct rt_sets {
     const char (*hosts)[RT_HOST_MAX];
     const struct rt_config *config;
     struct rt_table *table;
-    unsigned under_way;   /* operations of this rank: announced, not done */
-    pthread_mutex_t lock; /* of the list for other threads: the background thread changes it */
-    struct rt_set **list; /* by id, ascending; the first is that of all ranks */
+    struct rt_set_vote *votes; /* by rank: room for what they agree about */
+    unsigned under_way;        /* operations of this rank: announced, not done */
+    pthread_mutex_t lock;      /* of the list for other threads: the background thread changes it */
+    struct rt_set **list;      /* by id, ascending; the first is that of all ranks */
     int count, room;
     int next_id;
     bool taken[RT_SETS_MAX]; /* runs of tags */
-    bool is_out_of_step;     /* a change broke off: what the others do isn't known any more */
 };
 
 void rt_sets_init(struct rt_sets *s);
 /* The set of all ranks; together. *ret_refused: why it failed rank 0 has told all. */
 int rt_sets_add_all(struct rt_sets *s, bool *ret_refused, char *message, size_t message_bytes);
-/* Together; `ranks` ascending. The id, else the same error and message on all ranks, or out of
- * step. */
-int rt_sets_add(struct rt_sets *s, const int *ranks, int n, char *message, size_t message_bytes);
-/* Together; what this rank has not done in the set fails. -ENOENT, or out of step. */
-int rt_sets_remove(struct rt_sets *s, int id, char *message, size_t message_bytes);
+/* Together; `ranks` ascending. *ret: the id, else an error, the same on all ranks, and the message.
+ */
+int rt_sets_add(struct rt_sets *s, const int *ranks, int n, int *ret, char *message,
+                size_t message_bytes);
+/* Together; what this rank has not done in the set fails. *ret as above: 0, -ENOENT, -EINVAL. */
+int rt_sets_remove(struct rt_sets *s, int id, int *ret, char *message, size_t message_bytes);
 /* Frees all but what other threads may still look at. Ranks that are not in step would wait for
  * each other for ever: then what they have together stays. */
 void rt_sets_end(struct rt_sets *s, bool in_step);

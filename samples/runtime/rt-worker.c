@@ -343,12 +343,19 @@ static void tell_started(struct rt_worker *w, int error)
     pthread_mutex_unlock(&w->lock);
 }
 
-static void close_table(struct rt_worker *w, int error)
+static const char *reason(const struct rt_worker *w, int error)
 {
-    char text[1200];
-    snprintf(text, sizeof text, "the runtime has failed: %s (%s)", strerror(-error),
-             rt_inside_error());
-    rt_table_close(w->table, error, error ? text : NULL);
+    const char *known = *w->jobs.message ? w->jobs.message : error == -EIO ? rt_inside_error() : "";
+    return *known ? known : strerror(-error);
+}
+
+/* After an error that no death is behind: the others would wait for this rank for ever. */
+static void fail(struct rt_worker *w, int error)
+{
+    char text[600];
+    rt_lifeline_cut(w->lifeline, reason(w, error));
+    snprintf(text, sizeof text, "the runtime has failed: %.500s", reason(w, error));
+    rt_table_close(w->table, error, text);
 }
 
 /* All together, in step. */
@@ -368,7 +375,7 @@ static int begin(struct rt_worker *w)
     if (w->refused)
         disconnect(w);
     else if (error)
-        rt_lifeline_cut(w->lifeline);
+        rt_lifeline_cut(w->lifeline, NULL);
     return error;
 }
 
@@ -383,12 +390,14 @@ static void *background(void *data)
     if (error)
         return NULL;
     error = run_cycles(w);
-    if (!error || !rt_lifeline_wait(w->lifeline, NEWS_MS))
-        close_table(w, error);
-    if (error)
+    if (error && !rt_lifeline_wait(w->lifeline, NEWS_MS))
+        fail(w, error);
+    if (error) {
         rt_sets_end(&w->sets, false);
-    else
+    } else {
+        rt_table_close(w->table, 0, NULL);
         disconnect(w);
+    }
     return NULL;
 }
 

@@ -74,7 +74,8 @@
  * to until the process ends. One that hasn't ended by itself a second later (its threads may wait
  * in MPI for the dead) is ended with status 1, unless RT_ON_DEATH=error. A host that is cut off or
  * without power says nothing; its ranks count as dead after RT_HOST_TIMEOUT, and a tenth of it, at
- * least a second, more; they, cut off, say the same of rank 0. Launchers act too: Open
+ * least a second, more; they, cut off, say the same of rank 0. A rank whose runtime has failed, for
+ * want of memory or descriptors, counts as dead, too, and says why. Launchers act too: Open
  * MPI's and MPICH's end all ranks when one is killed or fails, often before they could say a word;
  * the launcher's own message names the rank, or its process, then. MPICH's mpiexec has been seen to
  * end with status 0 nevertheless (4.0.2).
@@ -103,8 +104,8 @@
  * exit or error (exit) · RT_HOST_TIMEOUT, seconds without a sign of life from a host after which
  * its ranks count as dead (30; 0: never) · RT_FABRIC, mpi or tcp (mpi, where the program has it and
  * RT_RANK isn't set); with tcp RT_ADDR, RT_PORT, RT_RANK, RT_SIZE, RT_INTERFACE, RT_START_TIMEOUT,
- * RT_JOB, RT_LISTEN_FD (rt-rendezvous.h) · RT_HOST · of rt-run alone RT_SSH, and for programs, which
- * it tells them, RT_LOCAL_RANK and RT_LOCAL_SIZE.
+ * RT_JOB, RT_LISTEN_FD (rt-rendezvous.h) · RT_HOST · of rt-run alone RT_SSH, and for programs,
+ * which it tells them, RT_LOCAL_RANK and RT_LOCAL_SIZE.
  */
 #ifndef RT_H
 #define RT_H

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One rank dies in the midst of allreduces; each other writes what it was told, and how long after,
- * into $DEATH_DIR/<rank>, and ends with status 3.
- *   runtime-death-check VICTIM WAY MICROSECONDS BEHAVIOUR
- * WAY: kill, segv, exit. BEHAVIOUR of the others: ends; deaf: goes on as if nothing had happened;
- * stays, for RT_ON_DEATH=error: lives on for longer than it could without, then ends. Or short: all
- * end well after some allreduces, if nobody is killed before. Or sets: not allreduces alone,
- * process sets come and go with each.
+ * One rank dies in the midst of work; each other writes what it was told, and how long after, into
+ * $DEATH_DIR/<rank>, and ends with status 3.
+ *   runtime-death-check VICTIM WAY MICROSECONDS BEHAVIOUR [WORK]
+ * WAY: kill, segv, exit, or poor: it gets no more descriptors. BEHAVIOUR of the others: ends; deaf:
+ * goes on as if nothing had happened; stays, for RT_ON_DEATH=error: lives on for longer than it
+ * could without, then ends. Or short: all end well after some allreduces, if nobody is killed
+ * before. WORK: all, allreduces of all ranks, also where nothing is given; set, those of a process
+ * set without the last rank, which waits for all others meanwhile; sets, they are added and
+ * removed.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,9 +34,18 @@ static int64_t now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+static void limit_descriptors(rlim_t count)
+{
+    struct rlimit limit;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = count < limit.rlim_max ? count : limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static FILE *open_note(const char *name)
 {
     char path[4096];
+    limit_descriptors(RLIM_INFINITY);
     snprintf(path, sizeof path, "%s/%s", getenv("DEATH_DIR"), name);
     FILE *f = fopen(path, "w");
     if (!f) {
@@ -52,10 +64,13 @@ static void *die(void *unused)
     fclose(f);
     if (strcmp(way, "kill") == 0)
         kill(getpid(), SIGKILL);
+    if (strcmp(way, "poor") == 0) {
+        limit_descriptors(3);
+        return NULL;
+    }
     if (strcmp(way, "segv") == 0)
         raise(SIGSEGV); /* of this thread: it gets no further */
     _exit(0);
-    return unused;
 }
 
 static void note_and_end(void)
@@ -85,36 +100,66 @@ static void live_on(void)
         exit(8);
 }
 
-static int reduce(float *data, uint64_t count, const struct rt_options *options)
+/* ---- work ---- */
+
+static int average(int set, int round)
 {
-    int handle = rt_allreduce_async("data", data, data, count, RT_FLOAT32, RT_AVG, 1, 1, options);
+    static float data[30000];
+    const uint64_t count = round % 3 == 0 ? 30000 : 100;
+    const struct rt_options options = {.set = set};
+    int handle = rt_allreduce_async("data", data, data, count, RT_FLOAT32, RT_AVG, 1, 1, &options);
     return handle < 0 ? handle : rt_wait(handle);
 }
 
-/* Of two neighbours, or all. */
-static int reduce_in_set(float *data, uint64_t count, int round)
+static int work_in_all(int round)
 {
-    const int size = rt_size(), n = round % 2 ? size : 2;
-    int ranks[64];
+    return average(RT_GLOBAL_SET, round);
+}
+
+static int add_set_of(int first, int n)
+{
+    int ranks[16];
     for (int i = 0; i < n; i++)
-        ranks[i] = (round / 2 + i) % size;
-    const struct rt_options options = {.set = rt_add_process_set(ranks, n)};
-    int error = options.set < 0 ? options.set : 0;
-    if (!error && rt_process_set_included(options.set))
-        error = reduce(data, count, &options);
-    return error ? error : rt_remove_process_set(options.set);
+        ranks[i] = first + i;
+    return rt_add_process_set(ranks, n);
+}
+
+static int work_in_set(int round)
+{
+    static int set;
+    if (round == 0)
+        set = add_set_of(0, rt_size() - 1);
+    if (set < 0)
+        return set;
+    return rt_process_set_included(set) == 1 ? average(set, round)
+                                             : rt_wait(rt_barrier_async(NULL)); /* nobody comes */
+}
+
+static int change_sets(int round)
+{
+    const int set = add_set_of(round % 2, rt_size() - 1);
+    int error = set < 0 ? set : 0;
+    if (!error && rt_process_set_included(set) == 1)
+        error = average(set, round);
+    return error < 0 ? error : rt_remove_process_set(set);
+}
+
+static int (*work_called(const char *name))(int round)
+{
+    return strcmp(name, "set") == 0    ? work_in_set
+           : strcmp(name, "sets") == 0 ? change_sets
+                                       : work_in_all;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc != 5)
+    if (argc < 5)
         return 9;
     way = argv[2];
     delay_us = atol(argv[3]);
     const int is_deaf = strcmp(argv[4], "deaf") == 0, stays = strcmp(argv[4], "stays") == 0;
-    const int has_sets = strcmp(argv[4], "sets") == 0;
     const int rounds = strcmp(argv[4], "short") == 0 ? 10 : INT_MAX;
-    static float data[30000];
+    int (*work)(int round) = work_called(argc > 5 ? argv[5] : "all");
     if (rt_init() < 0) {
         fprintf(stderr, "%s\n", rt_error());
         return 9;
@@ -123,8 +168,7 @@ int main(int argc, char **argv)
     if (rt_rank() == atoi(argv[1]) && pthread_create(&thread, NULL, die, NULL) != 0)
         return 9;
     for (int i = 0; i < rounds; i++) {
-        const uint64_t count = i % 3 == 0 ? 30000 : 100;
-        int error = has_sets ? reduce_in_set(data, count, i) : reduce(data, count, NULL);
+        const int error = work(i);
         if (error < 0 && is_deaf)
             pause();
         if (error < 0 && stays)

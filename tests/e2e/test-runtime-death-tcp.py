@@ -5,10 +5,10 @@
     test-runtime-death-tcp.py TRAIN_FOLDER CHECK [SEED]
 
 First in the midst of allreduces, at a drawn moment, on one host (shared memory, and NCCL's stand-in),
-between hosts (sockets), and both, while process sets come and go, too: each other rank says rank, host
-and process of the dead, and ends with a status that isn't 0, by itself, or a second later where it goes
-on as if nothing had happened.
-Then at a drawn moment from the start of the process on, so that it may be missing, die between two
+between hosts (sockets), and both, then in a process set that not all ranks are in, and while sets are
+added and removed: each other rank says rank, host and process of the dead, and ends
+with a status that isn't 0, by itself, or a second later where it goes on as if nothing had happened.
+A rank that runs out of descriptors says so to all. Then at a drawn moment from the start of the process on, so that it may be missing, die between two
 steps of the start, at work, or when all end: each other ends, with a message if it wasn't through, and
 somebody's names the dead.
 """
@@ -45,14 +45,14 @@ def free_port():
 class Job:
     """Ranks as child processes; ends all at the latest when it ends."""
 
-    def __init__(self, hosts, victim, way, us, behaviour, **settings):
+    def __init__(self, hosts, victim, way, us, behaviour, work="all", **settings):
         self.notes = tempfile.TemporaryDirectory()
         self.outs = [tempfile.TemporaryFile("w+", errors="replace") for _ in range(RANKS)]
         env = {k: v for k, v in os.environ.items() if not k.startswith("RT_")}
         env.update(settings, DEATH_DIR=self.notes.name, RT_TABLE="none", RT_FABRIC="tcp",
                    RT_SIZE=str(RANKS), WORLD_SIZE=str(RANKS), RT_ADDR="127.0.0.1",
                    RT_PORT=str(free_port()))
-        line = [f"{train}/on-hosts", hosts, "--", check, str(victim), way, str(us), behaviour]
+        line = [f"{train}/on-hosts", hosts, "--", check, str(victim), way, str(us), behaviour, work]
         self.started = time.monotonic()
         self.ranks = [subprocess.Popen(line, env=dict(env, RT_RANK=str(r), RANK=str(r)),
                                        stdin=subprocess.DEVNULL, stdout=self.outs[r],
@@ -108,9 +108,9 @@ def host_of(rank, hosts):
     return None
 
 
-def die_at_work(way, hosts, behaviour, settings):
-    victim = draw.randrange(RANKS)
-    job = Job(hosts, victim, way, draw.randrange(1000, 200000), behaviour, **settings)
+def die_at_work(way, hosts, behaviour, settings, work="all", victim=None):
+    victim = draw.randrange(RANKS) if victim is None else victim
+    job = Job(hosts, victim, way, draw.randrange(1000, 200000), behaviour, work, **settings)
     job.wait()
     ended_ns = time.monotonic_ns()
     if job.ranks[victim].returncode != {"kill": -9, "segv": -11, "exit": 0}[way]:
@@ -128,11 +128,29 @@ def die_at_work(way, hosts, behaviour, settings):
         if ("rt: rank %d: ends" % r in job.out(r)) != (behaviour == "deaf"):
             job.fail(f"rank {r} should " + ("have been ended" if behaviour == "deaf"
                                             else "have ended by itself"))
-    knew = [(int(job.note(r).split()[0]) - died_ns) / 1e6 for r in job.survivors()
-            if behaviour in ("ends", "sets")]
-    print(f"{way}, {hosts} {settings}, others {behaviour}: {text}; "
+    knew = [(int(job.note(r).split()[0]) - died_ns) / 1e6 for r in job.survivors() if behaviour == "ends"]
+    print(f"{way}, {work}, {hosts} {settings}, others {behaviour}: {text}; "
           + "".join(f"known after {ms:.1f} ms; " for ms in knew)
           + f"all ended {(ended_ns - died_ns) / 1e9:.2f} s after")
+    job.clean()
+
+
+def run_out_of_descriptors():
+    """It lives, but what it would have to do with the others it can't."""
+    victim = draw.randrange(RANKS)
+    job = Job("1,1,1,1", victim, "poor", draw.randrange(1000, 100000), "ends", "sets",
+              RT_ALLREDUCE="ring")
+    job.wait()
+    text = (rf"rank {victim} \(host{victim}, process {job.note('victim').split()[0]}\) can't go on: "
+            r"(can't agree on how allreduces go: )?Too many open files")
+    if "the runtime has failed: " not in job.note(victim) or "open files" not in job.note(victim):
+        job.fail(f"rank {victim} was told otherwise: {job.note(victim)}")
+    for r in job.survivors():
+        if not re.search(rf"rt: rank {r}: {text}\n", job.out(r)) or not re.search(text, job.note(r)):
+            job.fail(f"rank {r} was not told that {text}")
+    if [p.returncode for p in job.ranks] != [3] * RANKS:
+        job.fail("expected status 3 of all")
+    print(f"no descriptors: {job.note(job.survivors()[0]).split(' ', 1)[1]}", end="")
     job.clean()
 
 
@@ -168,7 +186,11 @@ die_at_work("exit", "1,1,1,1", "ends", {})
 die_at_work("kill", "1,1,1,1", "deaf", {"RT_ALLREDUCE": "halving-doubling"})
 die_at_work("segv", "2,2", "ends", {})
 die_at_work("exit", "1,3", "ends", {})
-for way, hosts in (("kill", "1"), ("segv", "2,2"), ("exit", "1,1,1,1"), ("kill", "3,1")):
-    die_at_work(way, hosts, "sets", {"RT_ON_DEATH": draw.choice(["exit", "error"])})
 die_at_work("kill", "1,1,1,1", "stays", {"RT_ON_DEATH": "error", "RT_ALLREDUCE": "ring"})
+die_at_work("kill", "1", "ends", {}, "set")
+die_at_work("segv", "2,2", "ends", {}, "set", RANKS - 1)  # none of the set's
+die_at_work("exit", "1,1,1,1", "ends", {"RT_ALLREDUCE": "ring"}, "set", 1)
+die_at_work("kill", "1", "ends", {}, "sets")
+die_at_work("kill", "1,1,1,1", "ends", {"RT_ALLREDUCE": "ring"}, "sets")
+run_out_of_descriptors()
 die_any_time(12)
