@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -14,9 +15,10 @@
 #define HUB 0 /* the rank that all messages go from or to */
 
 struct bell {
-    uint32_t number;  /* atomic */
-    uint32_t sleeps;  /* atomic: the rank waits, or is about to */
-    uint32_t ringers; /* atomic: other ranks that reach it */
+    uint32_t number;   /* atomic */
+    uint32_t sleeps;   /* atomic: the rank waits, or is about to */
+    uint32_t ringers;  /* atomic: other ranks that reach it */
+    struct bell *next; /* this process's, of those that are free */
 };
 
 struct other {
@@ -36,6 +38,45 @@ struct place {
     struct rt_memory_name heap; /* 0: in none */
     uint64_t offset;
 };
+
+/* ---- this process's ---- */
+
+/* Others may still ring a bell that has been freed: its memory stays one, for the next. What is
+ * here in a child is its parent's. */
+static struct {
+    pthread_mutex_t lock;
+    pid_t process;
+    struct bell *first;
+} spare = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static struct bell *take_bell(void)
+{
+    struct bell *bell = NULL;
+    pthread_mutex_lock(&spare.lock);
+    if (spare.first && spare.process == getpid()) {
+        bell = spare.first;
+        spare.first = bell->next;
+    }
+    pthread_mutex_unlock(&spare.lock);
+    if (!bell)
+        bell = rt_alloc(sizeof *bell);
+    if (bell)
+        memset(bell, 0, sizeof *bell);
+    return bell;
+}
+
+static void keep_bell(struct bell *bell)
+{
+    if (!bell)
+        return;
+    pthread_mutex_lock(&spare.lock);
+    bell->next = spare.process == getpid() ? spare.first : NULL;
+    spare.first = bell;
+    spare.process = getpid();
+    pthread_mutex_unlock(&spare.lock);
+}
+
+/* ---- others' ---- */
 
 static void reach(struct rt_bells *b, int rank, const struct place *place)
 {
@@ -85,10 +126,9 @@ struct rt_bells *rt_bells_new(struct rt_fabric *f, const char (*hosts)[RT_HOST_M
     b->rank = f->rank;
     b->size = f->size;
     b->whole = true;
-    b->own = rt_alloc(sizeof *b->own);
+    b->own = take_bell();
     b->others = calloc((size_t)b->size, sizeof *b->others);
     if (b->own && b->others) {
-        memset(b->own, 0, sizeof *b->own);
         *ret_error = b->size > 1 ? meet(b, f, hosts) : 0;
     }
     if (!*ret_error)
@@ -104,7 +144,7 @@ void rt_bells_free(struct rt_bells *b)
     for (int r = 0; r < b->size && b->others; r++)
         rt_heap_unmap(b->others[r].heap);
     free(b->others);
-    rt_free(b->own);
+    keep_bell(b->own);
     free(b);
 }
 

@@ -26,7 +26,7 @@ struct rt_bells;
 /* Collective; hosts[r] is that of rank r. NULL: *ret_error. */
 struct rt_bells *rt_bells_new(struct rt_fabric *f, const char (*hosts)[RT_HOST_MAX],
                               int *ret_error);
-/* NULL-safe. Other ranks may still ring. */
+/* NULL-safe. Other ranks may still ring: what they write to is kept, for the next rt_bells_new. */
 void rt_bells_free(struct rt_bells *b);
 
 /* Whoever sends to this rank rings. */

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rt-alloc.h"
 #include "rt-bells.h"
 #include "rt-ranks.h"
 
@@ -76,6 +77,35 @@ static int ring_over_hosts(struct rt_transport *t, void *argument)
     return number == (t->rank == 0 ? 2 : t->rank == 2 ? 1 : 0) ? 0 : 4;
 }
 
+/* Rank 0 rings the others when they have ended, and have taken memory. */
+static int ring_who_has_ended(struct rt_transport *t, void *argument)
+{
+    enum { PAGES = 8 };
+    static const char zeros[4096];
+    struct fake f;
+    struct rt_bells *b = make(&f, t, 0);
+    char *taken[PAGES] = {0};
+    if (!b)
+        return 1;
+    if (t->rank != 0)
+        rt_bells_free(b);
+    for (int i = 0; i < PAGES; i++) {
+        taken[i] = rt_alloc(sizeof zeros);
+        memset(taken[i], 0, sizeof zeros);
+    }
+    int error = rt_barrier(t);
+    for (int r = 1; r < RANKS && t->rank == 0; r++)
+        rt_bells_ring(b, r);
+    error = error ? error : rt_barrier(t);
+    for (int i = 0; i < PAGES; i++) {
+        error = error ? error : memcmp(taken[i], zeros, sizeof zeros) ? 2 : 0;
+        rt_free(taken[i]);
+    }
+    if (t->rank == 0)
+        rt_bells_free(b);
+    return error;
+}
+
 static void ranks_answer_each_other(void **state)
 {
     assert_int_equal(run_ranks(RANKS, false, answer_each_other, NULL), 0);
@@ -88,11 +118,18 @@ static void ranks_of_another_host_are_out_of_reach(void **state)
     assert_int_equal(run_ranks(RANKS, true, ring_over_hosts, NULL), 0);
 }
 
+static void ring_of_a_rank_that_has_ended_changes_nothing_of_its(void **state)
+{
+    assert_int_equal(run_ranks(RANKS, false, ring_who_has_ended, NULL), 0);
+    assert_int_equal(run_ranks(RANKS, true, ring_who_has_ended, NULL), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_answer_each_other),
         cmocka_unit_test(ranks_of_another_host_are_out_of_reach),
+        cmocka_unit_test(ring_of_a_rank_that_has_ended_changes_nothing_of_its),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
