@@ -78,6 +78,8 @@ static int change_sets(struct rt_jobs *j, struct job *job)
     if (error)
         return error;
     job->order.error = result;
+    free(job->order.text); /* the empty one of an order without error */
+    job->order.text = NULL;
     if (result < 0)
         job->order.text = strdup(*message ? message : strerror(-result));
     *message = 0;

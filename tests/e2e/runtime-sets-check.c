@@ -434,6 +434,13 @@ static void check_add_after_join(void)
 
 /* ---- over and over ---- */
 
+/* What may come and go; an MPI's own lists grow now and then. */
+#ifdef WITHOUT_MPI
+enum { HEAP_BYTES = 8192, SHARED_KIB = 60 };
+#else
+enum { HEAP_BYTES = 65536, SHARED_KIB = 4096 };
+#endif
+
 static int descriptors(void)
 {
     int n = 0;
@@ -445,11 +452,36 @@ static int descriptors(void)
     return n;
 }
 
+/* Where fusion buffers are. */
+static long shared_kib(void)
+{
+    char line[256];
+    long kib = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f))
+        sscanf(line, "RssShmem: %ld", &kib);
+    if (f)
+        fclose(f);
+    return kib;
+}
+
+/* Two, which are fused where both are ready. */
+static void sum_two(const struct set *s)
+{
+    int32_t data[1000];
+    for (int k = 0; k < 1000; k++)
+        data[k] = 1;
+    const int a = sum_in(s->id, "again", data, 500), b = sum_in(s->id, "more", data + 500, 500);
+    CHECK(rt_wait(a) == 0 && rt_wait(b) == 0, "%d", s->id);
+    CHECK(data[0] == s->n && data[999] == s->n, "%d", s->id);
+}
+
 static void check_again(void)
 {
     enum { TIMES = 60 };
     size_t least[3] = {SIZE_MAX, SIZE_MAX, SIZE_MAX}; /* of each third: it swings */
     int before = 0, open = 0;
+    long shared = 0;
     for (int i = 0; i < TIMES; i++) {
         struct set s = {.n = 0};
         for (int r = i % 2; r < rt_size(); r += 1 + i % 3)
@@ -457,20 +489,35 @@ static void check_again(void)
         add(&s);
         CHECK(s.id > before, "numbers ascend: %d after %d", s.id, before);
         before = s.id;
-        int32_t data[500];
-        for (int k = 0; k < 500; k++)
-            data[k] = 1;
         if (s.place >= 0)
-            CHECK(rt_wait(sum_in(s.id, "again", data, 500)) == 0 && data[499] == s.n, "%d", s.id);
+            sum_two(&s);
         CHECK(rt_remove_process_set(s.id) == 0, "set %d", s.id);
         const size_t bytes = mallinfo2().uordblks;
         least[i * 3 / TIMES] = least[i * 3 / TIMES] < bytes ? least[i * 3 / TIMES] : bytes;
-        if (i == TIMES / 3)
+        if (i == TIMES / 3) {
             open = descriptors();
+            shared = shared_kib();
+        }
     }
     CHECK(descriptors() <= open, "descriptors: %d, then %d", open, descriptors());
-    CHECK(least[2] < least[1] + 8192, "the heap has grown from %zu to %zu bytes", least[1],
+    CHECK(shared_kib() < shared + SHARED_KIB, "shared memory: %ld, then %ld KiB", shared,
+          shared_kib());
+    CHECK(least[2] < least[1] + HEAP_BYTES, "the heap has grown from %zu to %zu bytes", least[1],
           least[2]);
+}
+
+/* What is refused leaves nothing, either. */
+static void check_refused_again(void)
+{
+    enum { TIMES = 1000 };
+    size_t least[3] = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
+    for (int i = 0; i < TIMES; i++) {
+        CHECK(rt_remove_process_set(RT_GLOBAL_SET) == -EINVAL, "of all");
+        const size_t bytes = mallinfo2().uordblks;
+        least[i * 3 / TIMES] = least[i * 3 / TIMES] < bytes ? least[i * 3 / TIMES] : bytes;
+    }
+    CHECK(least[2] < least[1] + HEAP_BYTES / 2, "the heap has grown from %zu to %zu bytes",
+          least[1], least[2]);
 }
 
 int main(int argc, char **argv)
@@ -488,6 +535,7 @@ int main(int argc, char **argv)
         check_add_after_join();
     }
     check_again();
+    check_refused_again();
     const int ranks[] = {rt_size() - 1};
     CHECK(rt_add_process_set(ranks, 1) > 0, "one that is left at the end");
     if (rt_shutdown() < 0) {

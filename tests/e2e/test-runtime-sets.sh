@@ -1,14 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Process sets: drawn sets and operations against a serial sum, what is refused, sets added and removed
-# over and over; by MPI, by NCCL inside hosts, and over TCP with the launcher's ranks.
+# over and over; by MPI or over TCP, and by NCCL inside hosts.
 #   test-runtime-sets.sh MPI TRAIN_FOLDER RUNTIME_SETS_CHECK [SEED]
 set -eu
 mpi=$1 train=$2 check=$3 seed=${4:-$(date +%s)}
 . "$(dirname "$0")/logical-hosts.sh"
 on_hosts_or_skip "$mpi"
 echo "seed $seed"
-port=$(python3 -c 'import os; print(20000 + os.getpid() % 12000)')
 
 # RANKS HOSTS SETTINGS
 while read -r ranks hosts settings; do
@@ -19,5 +18,4 @@ done <<EOF
 4 1 RT_CYCLE_TIME=0.2
 4 2,1,1 RT_CYCLE_TIME=0.2 RT_CACHE_CAPACITY=7
 3 1,2 RT_ALLREDUCE=ring RT_FUSION_THRESHOLD=2000 RT_CYCLE_TIME=0.2
-4 2 RT_FABRIC=tcp RT_ADDR=127.0.0.1 RT_PORT=$port RT_CYCLE_TIME=0.2
 EOF

@@ -293,6 +293,26 @@ static void decide_ends_a_set_before_its_removal(void **state)
     free_job(j);
 }
 
+static void refused_removal_leaves_the_set_as_it_is(void **state)
+{
+    struct job *j = new_job();
+    char texts[RANKS][400];
+    struct rt_tensor away = tensor(RT_REMOVE_SET, 0, "rt.process-set"), other = away;
+    away.count = 1;
+    other.count = 2;
+    add(j);
+    assert_int_equal(say(j, 2, tensor(RT_ALLREDUCE, 1, "waits")), 0);
+    assert_int_equal(say(j, 0, away), 0);
+    assert_int_equal(say(j, 1, away), 0);
+    assert_int_equal(say(j, 2, other), 0);
+    decide(j, texts);
+    assert_string_equal(texts[2], "0:rt.process-set!-22 ");
+    assert_int_equal(say(j, 1, tensor(RT_ALLREDUCE, 1, "waits")), 0);
+    decide(j, texts);
+    assert_string_equal(texts[2], "1:waits ");
+    free_job(j);
+}
+
 static void set_that_comes_after_a_rank_left_knows_it(void **state)
 {
     struct job *j = new_job();
@@ -376,8 +396,13 @@ static void get_order_of_a_set_without_this_rank_fails(void **state)
     const int32_t ids[] = {1, 2, -1};
     add(j);
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
-        struct rt_reader reader = {(const uint8_t *)&ids[i], sizeof ids[i]};
+        const struct rt_order empty = {0};
+        struct rt_bytes message = {0};
+        rt_put(&message, &ids[i], sizeof ids[i]);
+        rt_put_order(&message, &empty);
+        struct rt_reader reader = {message.data, message.n};
         assert_int_equal(rt_sets_get_order(&j->sets, &reader, &order, &set), -EPROTO);
+        free(message.data);
     }
     free_job(j);
 }
@@ -416,6 +441,24 @@ static void announce_says_what_is_handed_over_but_in_sets_that_are_gone(void **s
     message.n = 0;
     assert_int_equal(rt_sets_announce(&j->sets, &message), 0);
     assert_int_equal(message.n, 0);
+    free(message.data);
+    free_job(j);
+}
+
+static void announce_says_of_the_set_of_all_last_that_this_rank_shuts_down(void **state)
+{
+    struct job *j = new_job();
+    struct rt_bytes message = {0};
+    int32_t first;
+    int handle;
+    add(j);
+    j->sets.list[1]->member = rt_member_new(); /* as if this rank were in it */
+    struct rt_operation *o = rt_operation_new(RT_SHUTDOWN, "rt.shutdown");
+    assert_true(rt_table_add(j->sets.table, o) >= 0);
+    hand_over(j, 1, "x", &handle);
+    assert_int_equal(rt_sets_announce(&j->sets, &message), 0);
+    memcpy(&first, message.data, sizeof first);
+    assert_int_equal(first, 1);
     free(message.data);
     free_job(j);
 }
@@ -471,6 +514,7 @@ int main(void)
         cmocka_unit_test(ranks_that_are_not_in_step_change_no_sets),
         cmocka_unit_test(decide_tells_the_ranks_of_each_set_in_one_sequence),
         cmocka_unit_test(decide_ends_a_set_before_its_removal),
+        cmocka_unit_test(refused_removal_leaves_the_set_as_it_is),
         cmocka_unit_test(set_that_comes_after_a_rank_left_knows_it),
         cmocka_unit_test(set_hears_who_leaves),
         cmocka_unit_test(last_order_comes_after_all_sets_orders),
@@ -478,6 +522,7 @@ int main(void)
         cmocka_unit_test(hear_of_what_is_no_announcement_fails),
         cmocka_unit_test(get_order_of_a_set_without_this_rank_fails),
         cmocka_unit_test(announce_says_what_is_handed_over_but_in_sets_that_are_gone),
+        cmocka_unit_test(announce_says_of_the_set_of_all_last_that_this_rank_shuts_down),
         cmocka_unit_test(remove_fails_what_this_rank_has_in_the_set),
         cmocka_unit_test(stalls_are_said_and_given_up_in_all_sets),
     };
