@@ -120,7 +120,7 @@ static int add_set_of(int first, int n)
 {
     int ranks[16];
     for (int i = 0; i < n; i++)
-        ranks[i] = first + i;
+        ranks[i] = (first + i) % rt_size();
     return rt_add_process_set(ranks, n);
 }
 
@@ -135,9 +135,10 @@ static int work_in_set(int round)
                                              : rt_wait(rt_barrier_async(NULL)); /* nobody comes */
 }
 
+/* Of two neighbours, or all. */
 static int change_sets(int round)
 {
-    const int set = add_set_of(round % 2, rt_size() - 1);
+    const int set = add_set_of(round / 2, round % 2 ? rt_size() : 2);
     int error = set < 0 ? set : 0;
     if (!error && rt_process_set_included(set) == 1)
         error = average(set, round);

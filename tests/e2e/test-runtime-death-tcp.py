@@ -6,9 +6,10 @@
 
 First in the midst of allreduces, at a drawn moment, on one host (shared memory, and NCCL's stand-in),
 between hosts (sockets), and both, then in a process set that not all ranks are in, and while sets are
-added and removed: each other rank says rank, host and process of the dead, and ends
-with a status that isn't 0, by itself, or a second later where it goes on as if nothing had happened.
-A rank that runs out of descriptors says so to all. Then at a drawn moment from the start of the process on, so that it may be missing, die between two
+added and removed: each other rank says rank, host and process of the dead, and ends with a status that
+isn't 0, by itself, or a second later where it goes on as if nothing had happened. A rank that runs out of
+descriptors says so to all.
+Then at a drawn moment from the start of the process on, so that it may be missing, die between two
 steps of the start, at work, or when all end: each other ends, with a message if it wasn't through, and
 somebody's names the dead.
 """
@@ -190,7 +191,7 @@ die_at_work("kill", "1,1,1,1", "stays", {"RT_ON_DEATH": "error", "RT_ALLREDUCE":
 die_at_work("kill", "1", "ends", {}, "set")
 die_at_work("segv", "2,2", "ends", {}, "set", RANKS - 1)  # none of the set's
 die_at_work("exit", "1,1,1,1", "ends", {"RT_ALLREDUCE": "ring"}, "set", 1)
-die_at_work("kill", "1", "ends", {}, "sets")
-die_at_work("kill", "1,1,1,1", "ends", {"RT_ALLREDUCE": "ring"}, "sets")
+for way, hosts in (("kill", "1"), ("segv", "2,2"), ("exit", "1,1,1,1"), ("kill", "3,1")):
+    die_at_work(way, hosts, "ends", {"RT_ON_DEATH": draw.choice(["exit", "error"])}, "sets")
 run_out_of_descriptors()
 die_any_time(12)
