@@ -40,7 +40,8 @@ build() {
 build build "" -Dtest_clock=true
 if [ "$what" = all ]; then
     CC=clang build build-clang "--suite unit"
-    build build-bare "--suite unit" -Dmpi=disabled -Dcuda=disabled -Dviewer=disabled -Dstacks=disabled
+    build build-bare "--suite unit" -Dmpi=disabled -Dcuda=disabled -Dviewer=disabled -Dstacks=disabled \
+        -Dgloo=disabled
     CC=clang build build-sanitize "--suite unit --suite fuzz" -Db_sanitize=address,undefined \
         -Db_lundef=false
     targets="tests/unit/samples/test-rt-coll-types tests/unit/samples/test-rt-coll-bits \
@@ -51,7 +52,7 @@ if [ "$what" = all ]; then
         "rt-coll-types rt-coll-bits rt-coll-tcp rt-links test-rt-table runtime-threads-tcp \
             --test-args threads" \
         -Db_sanitize=thread -Db_lundef=false -Dmpi=disabled -Dcuda=disabled -Dviewer=disabled \
-        -Dstacks=disabled
+        -Dstacks=disabled -Dgloo=disabled
 fi
 # shellcheck disable=SC2086
 exec python3 tests/summary.py tests/expected-skips $logs

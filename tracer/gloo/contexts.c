@@ -146,18 +146,26 @@ static void start_counting(struct rs_gloo_context *c)
     __atomic_store_n(&c->counting, 1, __ATOMIC_RELEASE);
 }
 
+/* Is it the first one, or as the first one was? */
+static bool is_first(uint32_t *first, uint32_t value)
+{
+    uint32_t none = 0, known = __atomic_load_n(first, __ATOMIC_RELAXED);
+    if (RS_LIKELY(known != 0))
+        return known == value + 1;
+    return __atomic_compare_exchange_n(first, &none, value + 1, false, __ATOMIC_RELAXED,
+                                       __ATOMIC_RELAXED) ||
+           none == value + 1;
+}
+
 /* Threads that take turns on tags of their own need not do so in the same order on all ranks. */
 static bool has_order(struct rs_gloo_context *c, uint32_t tag, uint32_t thread)
 {
-    uint32_t no_tag = 0, no_thread = 0;
-    bool one_tag = __atomic_compare_exchange_n(&c->first_tag, &no_tag, tag + 1, false,
-                                               __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
-                   no_tag == tag + 1;
-    bool one_thread = __atomic_compare_exchange_n(&c->first_thread, &no_thread, thread + 1, false,
-                                                  __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
-                      no_thread == thread + 1;
-    uint32_t seen = (one_tag ? 0u : 1u) | (one_thread ? 0u : 2u);
-    return (__atomic_or_fetch(&c->lost, seen, __ATOMIC_RELAXED) & 3) != 3;
+    uint32_t several =
+        (is_first(&c->first_tag, tag) ? 0u : 1u) | (is_first(&c->first_thread, thread) ? 0u : 2u);
+    uint32_t known = __atomic_load_n(&c->lost, __ATOMIC_RELAXED);
+    if (RS_UNLIKELY(several & ~known))
+        known = __atomic_or_fetch(&c->lost, several, __ATOMIC_RELAXED);
+    return (known & 3) != 3;
 }
 
 bool rs_gloo_number(struct rs_gloo_context *c, bool has_tag, uint32_t tag, uint32_t thread,

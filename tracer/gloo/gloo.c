@@ -149,7 +149,9 @@ static void collective(struct operation *o, const void *options, const void *cal
     }
     struct call c = {.t = t, .op = o->op, .peer = -1};
     define(&o->defined, o->op);
+    t->depth++;
     describe(&c, o, options, site);
+    t->depth--;
     current = &c;
     c.start = rs_call_enter(t, c.op, c.on ? c.on->id : 0, c.seq, c.peer, c.count, c.dtype);
     rs_gloo_through(options, NULL, NULL, site->real);

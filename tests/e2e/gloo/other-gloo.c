@@ -5,6 +5,15 @@
 
 static int calls;
 
+void _ZN4gloo9transport3tcp13UnboundBufferC1ERKSt10shared_ptrINS1_7ContextEEPvm(void *self,
+                                                                                const void *context,
+                                                                                void *memory,
+                                                                                unsigned long bytes)
+{
+    ((void **)self)[1] = memory;
+    ((unsigned long *)self)[2] = bytes;
+}
+
 void _ZN4gloo7ContextC2Eiii(void *self, int rank, int size, int base)
 {
     ((int *)self)[2] = rank;
