@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench-options.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "rt-launcher.h"
 
 const struct bench_word bench_types[] = {
     {"int8", RT_INT8},
@@ -44,13 +47,13 @@ static void usage(FILE *to, const char *program, const char *const *collectives)
             "  -d, --datatype NAME    int8, uint8, int32, uint32, int64, uint64, half, float,\n"
             "                         double, bfloat16, fp8_e4m3, fp8_e5m2 or all (float)\n"
             "  -r, --root N           of a broadcast (0)\n"
-            "example: mpirun -np 4 %s allreduce -b 8 -e 64M -f 2\n",
-            program);
+            "example: %s %s allreduce -b 8 -e 64M -f 2\n",
+            rt_launcher(program), program);
 }
 
 static void __attribute__((noreturn)) wrong(char letter, const char *text, const char *expected)
 {
-    fprintf(stderr, "-%c %s: expected %s\n", letter, text, expected);
+    fprintf(stderr, "%s: -%c %s: expected %s\n", program_invocation_name, letter, text, expected);
     exit(2);
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "play.h"
+#include "rt-fault-hooks.h"
 
 /* ---- time ---- */
 
@@ -282,6 +283,11 @@ int rt_faults_begin(struct rt_faults *f, const struct rt_faults_program *program
         return fail(m, error, "RT_FAULT: %s", strerror(-error));
     __atomic_store_n(&of_process, f, __ATOMIC_RELEASE);
     return 0;
+}
+
+bool rt_fault_hook_begun(void)
+{
+    return __atomic_load_n(&of_process, __ATOMIC_ACQUIRE) != NULL;
 }
 
 void rt_faults_end(struct rt_faults *f)

@@ -19,6 +19,8 @@ void rt_fault_hook_kernel(void) RT_FAULT_WEAK;
 void rt_fault_hook_result(void *data, uint64_t bytes) RT_FAULT_WEAK;
 /* The version to report, in place of `code`. */
 int rt_fault_hook_nccl_version(int code) RT_FAULT_WEAK;
+/* A program that plants what RT_FAULT says has begun (rt_faults_begin). */
+bool rt_fault_hook_begun(void) RT_FAULT_WEAK;
 /* From here, or until here, this process communicates. */
 void rt_fault_hook_communicating(bool now) RT_FAULT_WEAK;
 

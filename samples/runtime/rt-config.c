@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "rt-cache.h"
 #include "rt-lifeline.h"
@@ -137,23 +138,58 @@ static int read_mark_cycles(const char *text, struct rt_config *config)
     return read_flag(text, &config->mark_cycles);
 }
 
+static const struct setting settings[] = {
+    {"RT_FUSION_THRESHOLD", "a number of bytes", read_threshold},
+    {"RT_CACHE_CAPACITY", "a number of tensors, at most 1000000", read_capacity},
+    {"RT_CYCLE_TIME", "a number of milliseconds", read_cycle},
+    {"RT_HIERARCHICAL_ALLREDUCE", "nothing: use RT_ALLREDUCE=ring or hierarchical", refuse},
+    {"RT_ALLREDUCE", RT_PLAN_NAMES, read_allreduce},
+    {"RT_DETERMINISTIC", "0 or 1", read_deterministic},
+    {"RT_TIMELINE", "a path", read_timeline},
+    {"RT_TIMELINE_MARK_CYCLES", "0 or 1", read_mark_cycles},
+    {"RT_COMPRESSION", "none, fp16 or bf16", read_compression},
+    {"RT_STALL_WARNING_TIME", "a number of seconds", read_stall_warning},
+    {"RT_STALL_SHUTDOWN_TIME", "a number of seconds", read_stall_shutdown},
+    {"RT_ON_DEATH", "exit or error", read_on_death},
+    {"RT_HOST_TIMEOUT", "a number of seconds, at most 32767, or 0", read_host_timeout},
+};
+enum { SETTINGS = sizeof settings / sizeof *settings };
+
+/* What others read; tests/checks/settings.py compares. */
+static const char *const names_elsewhere[] = {
+    "RT_ADDR", "RT_FABRIC",    "RT_FAULT",         "RT_HOST",       "RT_HOST_RANKS", "RT_INTERFACE",
+    "RT_JOB",  "RT_LISTEN_FD", "RT_LOCAL_RANK",    "RT_LOCAL_SIZE", "RT_PORT",       "RT_RANK",
+    "RT_SIZE", "RT_SSH",       "RT_START_TIMEOUT", "RT_TABLE",
+};
+
+static bool is_name(const char *text, size_t n, const char *name)
+{
+    return strncmp(text, name, n) == 0 && name[n] == 0;
+}
+
+static bool is_known(const char *text, size_t n)
+{
+    for (size_t i = 0; i < SETTINGS; i++)
+        if (is_name(text, n, settings[i].name))
+            return true;
+    for (size_t i = 0; i < sizeof names_elsewhere / sizeof *names_elsewhere; i++)
+        if (is_name(text, n, names_elsewhere[i]))
+            return true;
+    return false;
+}
+
+const char *rt_config_unknown(size_t *at)
+{
+    while (environ && environ[*at]) {
+        const char *text = environ[(*at)++];
+        if (strncmp(text, "RT_", 3) == 0 && !is_known(text, strcspn(text, "=")))
+            return text;
+    }
+    return NULL;
+}
+
 int rt_config_read(struct rt_config *ret, char *message, size_t message_bytes)
 {
-    const struct setting settings[] = {
-        {"RT_FUSION_THRESHOLD", "a number of bytes", read_threshold},
-        {"RT_CACHE_CAPACITY", "a number of tensors, at most 1000000", read_capacity},
-        {"RT_CYCLE_TIME", "a number of milliseconds", read_cycle},
-        {"RT_HIERARCHICAL_ALLREDUCE", "nothing: use RT_ALLREDUCE=ring or hierarchical", refuse},
-        {"RT_ALLREDUCE", RT_PLAN_NAMES, read_allreduce},
-        {"RT_DETERMINISTIC", "0 or 1", read_deterministic},
-        {"RT_TIMELINE", "a path", read_timeline},
-        {"RT_TIMELINE_MARK_CYCLES", "0 or 1", read_mark_cycles},
-        {"RT_COMPRESSION", "none, fp16 or bf16", read_compression},
-        {"RT_STALL_WARNING_TIME", "a number of seconds", read_stall_warning},
-        {"RT_STALL_SHUTDOWN_TIME", "a number of seconds", read_stall_shutdown},
-        {"RT_ON_DEATH", "exit or error", read_on_death},
-        {"RT_HOST_TIMEOUT", "a number of seconds, at most 32767, or 0", read_host_timeout},
-    };
     struct rt_config config = {
         .fusion_threshold = 128u << 20,
         .cache_capacity = 1024,
@@ -164,7 +200,7 @@ int rt_config_read(struct rt_config *ret, char *message, size_t message_bytes)
         .host_timeout_s = 30,
         .compression = RT_COMPRESSION_NONE,
     };
-    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+    for (size_t i = 0; i < SETTINGS; i++) {
         const char *text = getenv(settings[i].name);
         if (text && settings[i].read(text, &config)) {
             snprintf(message, message_bytes, "%s is '%s', expected %s", settings[i].name, text,

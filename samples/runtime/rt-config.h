@@ -30,5 +30,8 @@ struct rt_config {
 
 /* -EINVAL, and the message says which setting, what it holds and what it may hold. */
 int rt_config_read(struct rt_config *ret, char *message, size_t message_bytes);
+/* The first variable from `*at` on whose name begins as the runtime's do and is none of them, for a
+ * warning; NULL: no more. *at is 0 at first. */
+const char *rt_config_unknown(size_t *at);
 
 #endif

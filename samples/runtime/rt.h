@@ -97,6 +97,8 @@
  * results in every run on as many ranks, whatever was ready when and fused with what, of allreduces
  * also however ranks are laid on hosts: they go by recursive-doubling and halving-doubling over all
  * ranks (0) · RT_COMPRESSION, none, fp16 or bf16 where an operation says nothing (none) ·
+ * RT_FAULT and RT_HOST_RANKS, faults to plant, refused where a program plants none (rt-fault.h; of
+ * another name that begins with RT_ rank 0 says on standard error that it has no effect) ·
  * RT_TIMELINE, the file that rank 0 writes (none) · RT_TIMELINE_MARK_CYCLES, 1: with a mark where a
  * cycle starts (0) · RT_STALL_WARNING_TIME, seconds after which rank 0 says on standard error which
  * tensors wait for which ranks, and again after as many (60; 0: never) · RT_STALL_SHUTDOWN_TIME,

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rt-config.h"
+#include "rt-fault-hooks.h"
 #include "rt-file.h"
 #include "rt-inside.h"
 #include "rt-runtime.h"
@@ -42,6 +44,26 @@ static void watch_forks(void)
     pthread_atfork(NULL, NULL, in_child);
 }
 
+/* A test that plants nothing proves nothing. */
+static int check_faults(void)
+{
+    const char *text = getenv("RT_FAULT");
+    if (!text || !*text || (rt_fault_hook_begun && rt_fault_hook_begun()))
+        return 0;
+    return rt_fail(-EINVAL,
+                   "RT_FAULT is '%s', but this program plants no faults: it would call "
+                   "rt_faults_begin (rt-fault.h) before rt_init",
+                   text);
+}
+
+static void warn_of_unknown(void)
+{
+    const char *text;
+    for (size_t at = 0; (text = rt_config_unknown(&at));)
+        fprintf(stderr, "rt: %.*s is no setting of the runtime, and has no effect\n",
+                (int)strcspn(text, "="), text);
+}
+
 int rt_init(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -52,6 +74,9 @@ int rt_init(void)
     int error = rt_config_read(&config, message, sizeof message);
     if (error)
         return rt_fail(error, "%s", message);
+    error = check_faults();
+    if (error)
+        return error;
     rt_self.table = rt_table_new();
     if (!rt_self.table)
         return rt_fail(-ENOMEM, "rt_init: no memory");
@@ -60,8 +85,11 @@ int rt_init(void)
     rt_phases_init();
     rt_self.worker =
         rt_worker_new(&config, rt_self.table, &rt_self.topology, &error, message, sizeof message);
-    if (rt_self.worker)
+    if (rt_self.worker) {
+        if (rt_self.topology.rank == 0)
+            warn_of_unknown();
         return 0;
+    }
     rt_phases_release();
     rt_table_free(rt_self.table);
     return rt_fail(error, "rt_init: %s", message);

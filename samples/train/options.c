@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "options.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "rt-launcher.h"
 
 enum kind { INT, UINT64, DOUBLE, FLOAT, FLAG, TEXT };
 
@@ -54,7 +57,8 @@ static double number(const struct option *o, const char *text)
     double value = strtod(text, &end);
     bool whole = o->kind == DOUBLE || o->kind == FLOAT || value == (double)(int64_t)value;
     if (end == text || *end || !(value >= o->min && value <= o->max) || !whole) {
-        fprintf(stderr, "--%s %s: expected a %snumber from %g to %g\n", o->name, text,
+        fprintf(stderr, "%s: --%s %s: expected a %snumber from %.10g to %.10g\n",
+                program_invocation_name, o->name, text,
                 o->kind == DOUBLE || o->kind == FLOAT ? "" : "whole ", o->min, o->max);
         exit(2);
     }
@@ -112,7 +116,7 @@ static void usage(FILE *to, const char *program, unsigned groups, const struct t
                  option->value ? option->value : "");
         fprintf(to, "  %-16s  %s%s\n", left, option->help, standard(o, option, text));
     }
-    fprintf(to, "example: mpirun -np 4 %s --steps 50\n", program);
+    fprintf(to, "example: %s %s --steps 50\n", rt_launcher(program), program);
 }
 
 static const struct option *find(const char *name, size_t length, unsigned groups)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 
 #include "paced.h"
+#include "rt-launcher.h"
 
 /* Numbers, each with its place, bounds and meaning; the rest is in the switch below. */
 enum { STEPS, LAYERS, BYTES, COMPUTE, BATCH, MESSAGE, MICROBATCHES, CHECKPOINT, NUMBERS };
@@ -25,14 +27,15 @@ static void usage(FILE *to, const char *program)
 {
     fprintf(to, "usage: %s [options]\n", program);
     for (int i = 0; i < NUMBERS; i++)
-        fprintf(to, "  --%s N  %s (%g)\n", numbers[i].name, numbers[i].meaning, numbers[i].usual);
+        fprintf(to, "  --%s N  %s (%.10g)\n", numbers[i].name, numbers[i].meaning,
+                numbers[i].usual);
     fprintf(to,
             "  --work     computes in processor time, in place of sleep\n"
             "  --plain    by MPI alone, without the runtime\n"
             "  --dir DIR  for batches and checkpoints, of which nothing stays (/tmp)\n"
             "  --log DIR  writes DIR/rank-R: phase, start and duration in ns (not at all)\n"
-            "example: mpirun -np 4 %s --steps 50 --compute 20\n",
-            program);
+            "example: %s %s --steps 50 --compute 20\n",
+            rt_launcher(program), program);
 }
 
 static double number(int which, const char *text)
@@ -42,8 +45,9 @@ static double number(int which, const char *text)
     const bool fraction = numbers[which].fraction;
     if (end == text || *end || !(value >= numbers[which].min && value <= numbers[which].max) ||
         (!fraction && value != (double)(int64_t)value)) {
-        fprintf(stderr, "--%s %s: expected a %snumber from %g to %g\n", numbers[which].name, text,
-                fraction ? "" : "whole ", numbers[which].min, numbers[which].max);
+        fprintf(stderr, "%s: --%s %s: expected a %snumber from %.10g to %.10g\n",
+                program_invocation_name, numbers[which].name, text, fraction ? "" : "whole ",
+                numbers[which].min, numbers[which].max);
         exit(2);
     }
     return value;

@@ -2,7 +2,8 @@
 """Proves that the tables of samples/README.md are the samples': python3 settings.py SOURCE_ROOT
 
 Each variable that the samples read stands in one of its tables of settings, and each there is read; the
-runtime's stand in the manual, runtime/rt.h, too, and what it doesn't read but to refuse it in neither.
+runtime's stand in the manual, runtime/rt.h, too, and what it doesn't read but to refuse it in neither; it
+knows all of them, so as to warn of others.
 Each fault stands in its table of faults, with parameters that the fault has and all that it needs, and
 so it does in faults/rt-fault.h; neither has one that there isn't. No test sets a variable that nobody
 reads.
@@ -37,6 +38,9 @@ def settings(root, readme):
     manual = (samples / "runtime/rt.h").read_text()
     listed = set(re.findall(NAME, manual[manual.index("Environment:"):manual.index("#ifndef")]))
     same("setting", runtime, listed, "samples/runtime/rt.h")
+    known = (samples / "runtime/rt-config.c").read_text()
+    for name in sorted(n for n in read | refused if n.startswith("RT_") and f'"{n}"' not in known):
+        WRONG.append(f"samples/runtime/rt-config.c doesn't know {name}, and would warn of it")
     of_tests, _ = read_by([f.read_text() for f in (root / "tests").rglob("*.c")])
     for test in sorted([*(root / "tests").rglob("*.sh"), *(root / "tests").rglob("*.py")]):
         set_there = set(re.findall(rf"\b((?:RT|HOSTNCCL)_[A-Z_]+)=", test.read_text()))

@@ -40,6 +40,18 @@ expect 0 '^2 ranks' on_hosts tcp 2 1 "$train" "$work/own"
 RT_FAULT=slow-link:hosts=0-1,mbps=9
 expect 2 slow-link on_hosts tcp 2 1 "$train" "$work/own"
 unset RT_FAULT
+
+# a name that is none of the runtime's is said once, those that are aren't
+unknown=RT_STALL_SHUTDOWN
+expect 0 "rt: $unknown is no setting" on_hosts tcp 2 1 "$train" \
+    env "$unknown=5" RT_STALL_SHUTDOWN_TIME=5 "$work/own"
+[ "$(grep -c 'is no setting' "$work/out")" -eq 1 ] || fail "not once"
+# one that plants no faults refuses them
+sed '/rt_faults/d; /RT_FAULT/d; /message/d; s/rt-fault.h/errno.h/' "$work/own.c" >"$work/plain.c"
+"$rt_cc" --mpi none "$work/plain.c" -o "$work/plain"
+expect 0 '^2 ranks' on_hosts tcp 2 1 "$train" "$work/plain"
+expect 1 'plants no faults' on_hosts tcp 2 1 "$train" \
+    env RT_FAULT=slow-rank:rank=1,ms=1 "$work/plain"
 expect 1 rt-run env RT_RANK=0 RT_SIZE=2 "$work/own"
 
 # C++ has the same headers, and nothing but declarations in them

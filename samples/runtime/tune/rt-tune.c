@@ -24,6 +24,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rt-launcher.h"
+
 #include "rt-config.h"
 #include "rt-tune.h"
 
@@ -191,19 +193,19 @@ static int read_number(const char *text, uint64_t least, uint64_t most, uint64_t
     return *text < '0' || *text > '9' || *end || errno || *ret < least || *ret > most ? -EINVAL : 0;
 }
 
-static void usage(FILE *to)
+static void usage(FILE *to, const char *program)
 {
     fprintf(
         to,
-        "usage: rt_tune [OPTION]...\n"
+        "usage: %s [OPTION]...\n"
         "  --table FILE    is written (RT_TABLE's, else ~/.config/ringscope/allreduce.table)\n"
         "  --from BYTES    the first size measured, from 4 on; the next are twice as large (64)\n"
         "  --to BYTES      the largest (16777216)\n"
         "  --rounds N      of a size, twice, 1 to %d, with --check from 2 on (4, or more for "
         "half\n                  a second)\n"
         "  --check         compares what the table says with what is quickest now\n"
-        "example: mpirun -np 4 rt_tune --table allreduce.table --to 1048576\n",
-        RT_TUNE_ROUNDS);
+        "example: %s %s --table allreduce.table --to 1048576\n",
+        program, RT_TUNE_ROUNDS, rt_launcher(program), program);
 }
 
 /* Ends the program after --help. */
@@ -233,7 +235,7 @@ static int read_options(int argc, char **argv, struct rt_tune_options *o)
         else if (c == 'c')
             o->check = true;
         else if (c == 'h') {
-            usage(stdout);
+            usage(stdout, argv[0]);
             exit(0);
         } else
             error = -EINVAL;
@@ -251,7 +253,7 @@ static int read_options(int argc, char **argv, struct rt_tune_options *o)
         fprintf(stderr, "rt_tune: --from is more than --to\n");
     else if (!*o->table)
         fprintf(stderr, "rt_tune: no file to write to: give --table FILE\n");
-    usage(stderr);
+    usage(stderr, argv[0]);
     return -EINVAL;
 }
 
