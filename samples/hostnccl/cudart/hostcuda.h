@@ -31,5 +31,7 @@ void hostcuda_fail_stream(cudaError_t error);
  * isn't such memory. */
 cudaError_t hostcuda_memory_add(const void *p, size_t bytes);
 bool hostcuda_memory_remove(const void *p);
+/* Where `p` lies in such memory, and how much there is from it on. */
+bool hostcuda_memory_find(const void *p, size_t *ret_offset, size_t *ret_left);
 
 #endif

@@ -104,6 +104,19 @@ CUDART_EXPORT bool hostcuda_memory_remove(const void *p)
     return cudart_memory_remove(p, 1u << CUDART_DEVICE_ELSEWHERE);
 }
 
+CUDART_EXPORT bool hostcuda_memory_find(const void *p, size_t *ret_offset, size_t *ret_left)
+{
+    pthread_mutex_lock(&registry_lock);
+    const struct range *r = find(p, 1);
+    bool found = r && r->what.kind == CUDART_DEVICE_ELSEWHERE;
+    if (found) {
+        *ret_offset = (uintptr_t)p - begin_of(r);
+        *ret_left = r->bytes - *ret_offset;
+    }
+    pthread_mutex_unlock(&registry_lock);
+    return found;
+}
+
 /* ---- what a program can ask ---- */
 
 static enum cudaMemoryType type_of(enum cudart_kind kind)

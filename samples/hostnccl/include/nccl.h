@@ -15,6 +15,10 @@
  * inputs are. A type or operation that is none is refused with ncclInvalidArgument, and
  * ncclGetLastError names it.
  *
+ * Buffers: any memory of the process, as device memory is host memory; what a reduction reads and
+ * writes must be aligned to its type, as a GPU would fault. With NCCL_CHECK_POINTERS=1, as NCCL, a
+ * buffer that isn't memory of the communicator's device, or pinned, is refused.
+ *
  * Errors: a rank that dies ends its peers' operations: ncclCommGetAsyncError then says
  * ncclRemoteError, ncclGetLastError which rank died, and synchronising the stream
  * cudaErrorLaunchFailure, once. A rank that doesn't come ends the making of a communicator after
@@ -211,7 +215,8 @@ HOSTNCCL_API(ncclResult_t, CommCount, (const ncclComm_t comm, int *count));
 HOSTNCCL_API(ncclResult_t, CommCuDevice, (const ncclComm_t comm, int *device));
 HOSTNCCL_API(ncclResult_t, CommUserRank, (const ncclComm_t comm, int *rank));
 
-/* Memory needs no registration here: these succeed and do nothing more. */
+/* Memory needs no registration here: these do nothing more. A window is made of memory of
+ * ncclMemAlloc's alone, from a multiple of NCCL_WIN_REQUIRED_ALIGNMENT on, as NCCL's are. */
 HOSTNCCL_API(ncclResult_t, MemAlloc, (void **ptr, size_t size));
 HOSTNCCL_API(ncclResult_t, MemFree, (void *ptr));
 HOSTNCCL_API(ncclResult_t, CommRegister,

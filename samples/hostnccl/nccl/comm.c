@@ -88,6 +88,7 @@ ncclComm_t hostnccl_comm_new(const struct hostnccl_settings *settings, int devic
     c->magic = COMM_MAGIC;
     c->device = device;
     c->settings = *settings;
+    c->checks_pointers = hostnccl_checks_pointers();
     pthread_mutex_init(&c->lock, NULL);
     pthread_mutex_init(&c->launch_lock, NULL);
     pthread_cond_init(&c->moved, NULL);

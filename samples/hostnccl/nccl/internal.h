@@ -96,6 +96,7 @@ struct hostnccl_settings {
 struct ncclComm {
     uint32_t magic;
     int rank, size, device;
+    bool checks_pointers;
     uint64_t hash;
     struct hostnccl_settings settings;
     struct hostnccl_region region;
@@ -240,6 +241,13 @@ const char *hostnccl_type_name(enum rt_type type);
 
 const char *hostnccl_func_name(enum hostnccl_func func);
 bool hostnccl_has_redop(enum hostnccl_func func);
+
+/* ---- buffers.c ---- */
+
+/* NCCL_CHECK_POINTERS, which counts when a communicator is made. */
+bool hostnccl_checks_pointers(void);
+/* Those that this rank's part needs. */
+ncclResult_t hostnccl_buffers_check(const struct hostnccl_op *op);
 
 /* ---- agree.c: do the ranks call the same? ---- */
 

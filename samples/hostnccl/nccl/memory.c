@@ -8,6 +8,7 @@
 
 /* The stand-in runtime's own; a real CUDA runtime has them not. */
 #pragma weak hostcuda_memory_add
+#pragma weak hostcuda_memory_find
 #pragma weak hostcuda_memory_remove
 
 #define WINDOW_FLAGS NCCL_WIN_COLL_SYMMETRIC
@@ -64,6 +65,25 @@ HOSTNCCL_WEAK(CommDeregister);
 
 /* ---- windows ---- */
 
+/* NCCL maps the memory to the other ranks: it must be such as ncclMemAlloc gives. */
+static ncclResult_t check_shareable(const void *buffer, size_t bytes)
+{
+    size_t offset = 0, left = 0;
+    if (!hostcuda_memory_find)
+        return ncclSuccess;
+    if (!hostcuda_memory_find(buffer, &offset, &left))
+        return hostnccl_fail(ncclUnhandledCudaError,
+                             "ncclCommWindowRegister: %p was not allocated by ncclMemAlloc, so "
+                             "other ranks can't map it",
+                             buffer);
+    if (offset % NCCL_WIN_REQUIRED_ALIGNMENT != 0 || bytes > left)
+        return hostnccl_fail(ncclInvalidArgument,
+                             "ncclCommWindowRegister: %zu bytes at %zu of an allocation with %zu "
+                             "more: a window begins at a multiple of %d, and ends in it",
+                             bytes, offset, left, NCCL_WIN_REQUIRED_ALIGNMENT);
+    return ncclSuccess;
+}
+
 static ncclResult_t add_window(ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win,
                                int flags)
 {
@@ -74,6 +94,9 @@ static ncclResult_t add_window(ncclComm_t comm, void *buff, size_t size, ncclWin
         return hostnccl_fail(ncclInvalidArgument,
                              "ncclCommWindowRegister: %zu bytes at %p, flags %d", size, buff,
                              flags);
+    result = check_shareable(buff, size);
+    if (result != ncclSuccess)
+        return result;
     ncclWindow_t made = malloc(sizeof *made);
     if (!made)
         return hostnccl_fail(ncclSystemError, "out of memory");

@@ -22,17 +22,6 @@ bool hostnccl_has_redop(enum hostnccl_func func)
     return func == FUNC_ALLREDUCE || func == FUNC_REDUCE || func == FUNC_REDUCESCATTER;
 }
 
-/* Which buffers this rank must have. */
-static bool buffers_are_there(const struct hostnccl_op *op)
-{
-    bool is_root = op->root == op->comm->rank;
-    bool from_root = op->func == FUNC_BROADCAST || op->func == FUNC_SCATTER;
-    bool to_root = op->func == FUNC_REDUCE || op->func == FUNC_GATHER;
-    bool reads = op->func != FUNC_RECV && (!from_root || is_root);
-    bool writes = op->func != FUNC_SEND && (!to_root || is_root);
-    return op->count == 0 || ((op->in || !reads) && (op->out || !writes));
-}
-
 static unsigned long long graph_of(cudaStream_t stream)
 {
     enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
@@ -56,8 +45,9 @@ static ncclResult_t check(struct hostnccl_op *op)
     if (op->count > (uint64_t)PTRDIFF_MAX / rt_type_bytes(op->type) / (uint64_t)op->comm->size)
         return hostnccl_fail(ncclInvalidArgument, "%s: count %llu", names[op->func],
                              (unsigned long long)op->count);
-    if (!buffers_are_there(op))
-        return hostnccl_fail(ncclInvalidArgument, "%s: a buffer is NULL", names[op->func]);
+    result = hostnccl_buffers_check(op);
+    if (result != ncclSuccess)
+        return result;
     op->graph = graph_of(op->stream);
     return ncclSuccess;
 }
