@@ -31,6 +31,7 @@ struct capture;
 struct CUstream_st {
     struct CUstream_st *next; /* in the list of streams */
     uint32_t magic;
+    unsigned generation;
     int device;
     unsigned flags;
     int priority;
@@ -51,6 +52,13 @@ struct cudart_place {
     struct capture *capture; /* atomic */
     unsigned mark;
 };
+
+/* fork.c: a child has no threads, so what its parent made is of no use to it */
+/* How many forks there are between the first process and this one. */
+unsigned cudart_generation(void);
+/* In a child, at its begin. */
+void cudart_streams_after_fork(void);
+void cudart_registry_after_fork(void);
 
 /* device.c */
 int cudart_device(void);

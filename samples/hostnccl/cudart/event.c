@@ -9,7 +9,7 @@
 
 struct CUevent_st {
     uint32_t magic;
-    unsigned flags;
+    unsigned generation, flags;
     uint32_t references; /* atomic */
     pthread_mutex_t lock;
     pthread_cond_t reached_more;
@@ -26,7 +26,7 @@ struct event_task {
 
 static bool is_event(cudaEvent_t e)
 {
-    return e && e->magic == EVENT_MAGIC;
+    return e && e->magic == EVENT_MAGIC && e->generation == cudart_generation();
 }
 
 static void drop(cudaEvent_t e)
@@ -153,6 +153,7 @@ CUDART_EXPORT cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned 
     if (!e)
         return cudart_result(cudaErrorMemoryAllocation);
     e->magic = EVENT_MAGIC;
+    e->generation = cudart_generation();
     e->flags = flags;
     e->references = 1;
     pthread_mutex_init(&e->lock, NULL);

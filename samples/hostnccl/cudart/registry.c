@@ -18,6 +18,12 @@ struct range {
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static void *ranges;
 
+/* Memory stays the child's own copy, if the parent wasn't just changing the tree. */
+void cudart_registry_after_fork(void)
+{
+    registry_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}
+
 static uintptr_t begin_of(const struct range *r)
 {
     return ~r->inverted;

@@ -15,6 +15,20 @@ static __thread cudaStream_t per_thread[DEVICES_MAX]; /* lives on after its thre
 
 /* ---- life ---- */
 
+static bool is_stream(cudaStream_t s)
+{
+    return s && s->magic == STREAM_MAGIC && s->generation == cudart_generation();
+}
+
+void cudart_streams_after_fork(void)
+{
+    list_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    all_streams = NULL;
+    for (int i = 0; i < DEVICES_MAX; i++)
+        legacy_streams[i] = per_thread[i] = NULL;
+    running_on = NULL;
+}
+
 static void list_remove(cudaStream_t stream)
 {
     pthread_mutex_lock(&list_lock);
@@ -32,6 +46,7 @@ static cudaStream_t stream_new(int device, unsigned flags, int priority)
     if (!s)
         return NULL;
     s->magic = STREAM_MAGIC;
+    s->generation = cudart_generation();
     s->device = device;
     s->flags = flags;
     s->priority = priority;
@@ -98,7 +113,7 @@ cudaStream_t cudart_stream_hold(cudaStream_t handle)
         stream = legacy_stream(cudart_device());
     else if (handle == cudaStreamPerThread)
         stream = thread_stream(cudart_device());
-    return stream && stream->magic == STREAM_MAGIC ? hold(stream) : NULL;
+    return is_stream(stream) ? hold(stream) : NULL;
 }
 
 /* ---- the thread of a stream ---- */
@@ -421,7 +436,7 @@ CUDART_EXPORT cudaError_t cudaStreamCreate(cudaStream_t *pStream)
 CUDART_EXPORT cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
     if (!stream || stream == cudaStreamLegacy || stream == cudaStreamPerThread ||
-        stream->magic != STREAM_MAGIC)
+        !is_stream(stream))
         return cudart_result(cudaErrorInvalidResourceHandle);
     cudart_capture_forbids_stream(stream);
     pthread_mutex_lock(&stream->lock);

@@ -16,8 +16,10 @@
  * launched, its branches at once. A graph can't be built node by node, changed, or launched into
  * another capture; cudaStreamGetCaptureInfo tells no dependencies.
  *
- * Limits: no kernels, arrays, textures, managed-memory hints, IPC or driver interface; not usable
- * in a child after fork() of a process that used a stream (nor is CUDA).
+ * Forks: a child of a process has the memory, but no stream or event of its parent's: they are
+ * cudaErrorInvalidResourceHandle there. What it makes itself works, which CUDA doesn't promise.
+ *
+ * Limits: no kernels, arrays, textures, managed-memory hints, IPC or driver interface.
  *
  * Names and values are facts of the interface; tests/unit/hostnccl-abi.c asserts them against this
  * header and, where it is present, against the vendor's.

@@ -36,6 +36,8 @@
  * Nonblocking communicators: what makes or ends one returns ncclInProgress and goes on in the
  * background; operations are enqueued at once. Blocking and nonblocking ones may share a group.
  *
+ * Forks: a child can't use its parent's communicators: ncclInvalidUsage, and they stay whole.
+ *
  * Not here: the interface for kernels (nccl_device.h), as there are none; ncclDevCommCreate is
  * refused with ncclInvalidUsage, whatever else of it a program calls it doesn't find.
  *

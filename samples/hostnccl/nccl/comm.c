@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "internal.h"
 
@@ -20,6 +21,11 @@ ncclResult_t hostnccl_comm_valid(ncclComm_t comm)
 {
     if (!hostnccl_comm_is(comm))
         return hostnccl_fail(ncclInvalidArgument, "not a communicator: %p", (void *)comm);
+    if (comm->pid != getpid())
+        return hostnccl_fail(
+            ncclInvalidUsage,
+            "the communicator was made by process %d: a child of fork can't use it",
+            (int)comm->pid);
     return ncclSuccess;
 }
 
@@ -86,6 +92,7 @@ ncclComm_t hostnccl_comm_new(const struct hostnccl_settings *settings, int devic
     if (!c)
         return NULL;
     c->magic = COMM_MAGIC;
+    c->pid = getpid();
     c->device = device;
     c->settings = *settings;
     c->checks_pointers = hostnccl_checks_pointers();

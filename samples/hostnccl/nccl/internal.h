@@ -17,6 +17,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* what this library exports is what the header declares */
 #pragma GCC visibility push(default)
@@ -95,6 +96,7 @@ struct hostnccl_settings {
 
 struct ncclComm {
     uint32_t magic;
+    pid_t pid; /* that made it */
     int rank, size, device;
     bool checks_pointers;
     uint64_t hash;

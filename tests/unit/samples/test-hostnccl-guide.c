@@ -135,11 +135,12 @@ static int nonblocking(struct rank *r)
         OK(ncclGetUniqueId(&id));
     OK(ncclBroadcast(&id, &id, sizeof id, ncclUint8, 0, blocking, r->stream));
     OK(cudaStreamSynchronize(r->stream));
-    OK(settle(r->comm, ncclCommInitRankConfig(&r->comm, r->size, id, r->rank, &config)));
+    ncclResult_t result = ncclCommInitRankConfig(&r->comm, r->size, id, r->rank, &config);
+    OK(settle(r->comm, result));
     OK(settle(r->comm, (ncclResult_t)allreduce(r, COUNT)));
     OK(is_summed(r, COUNT));
     ncclComm_t whole = r->comm;
-    ncclResult_t result = ncclCommSplit(whole, r->rank % 2, r->rank, &half, &config);
+    result = ncclCommSplit(whole, r->rank % 2, r->rank, &half, &config);
     OK(settle(whole, result));
     OK(settle(half, ncclSuccess));
     OK(settle(half, ncclAllReduce(r->in, r->out, 1, ncclInt64, ncclSum, half, r->stream)));
