@@ -64,6 +64,16 @@ struct kept {
 static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct kept *kept_files;
 
+/* The ranks of one process share one mapping. */
+struct mapping {
+    struct mapping *next;
+    uint64_t token[2];
+    void *base;
+    unsigned users;
+};
+static pthread_mutex_t mappings_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct mapping *mappings;
+
 static struct id id_of(const ncclUniqueId *id)
 {
     struct id inner;
@@ -165,8 +175,46 @@ static bool is_that_file(int fd, const struct id *id)
            memcmp(head.token, id->token, sizeof head.token) == 0;
 }
 
+/* NULL with errno. */
+static void *map_shared(int fd, const struct id *id, size_t bytes)
+{
+    pthread_mutex_lock(&mappings_lock);
+    struct mapping *m = mappings;
+    while (m && memcmp(m->token, id->token, sizeof m->token) != 0)
+        m = m->next;
+    if (!m && (m = malloc(sizeof *m))) {
+        *m = (struct mapping){mappings, {id->token[0], id->token[1]}, NULL, 0};
+        m->base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (m->base == MAP_FAILED) {
+            free(m);
+            m = NULL;
+        } else {
+            mappings = m;
+        }
+    }
+    if (m)
+        m->users++;
+    pthread_mutex_unlock(&mappings_lock);
+    return m ? m->base : NULL;
+}
+
+static void unmap_shared(void *base, size_t bytes)
+{
+    pthread_mutex_lock(&mappings_lock);
+    struct mapping **at = &mappings;
+    while (*at && (*at)->base != base)
+        at = &(*at)->next;
+    struct mapping *m = *at;
+    if (m && --m->users == 0) {
+        *at = m->next;
+        munmap(base, bytes);
+        free(m);
+    }
+    pthread_mutex_unlock(&mappings_lock);
+}
+
 /* The head, the members, their notes, the transports. */
-static ncclResult_t map_file(int fd, int ranks, struct hostnccl_region *region)
+static ncclResult_t map_file(int fd, const struct id *id, int ranks, struct hostnccl_region *region)
 {
     size_t members = whole_pages((uint64_t)ranks * sizeof(struct hostnccl_member));
     size_t notes = whole_pages(hostnccl_notes_bytes(ranks));
@@ -175,8 +223,8 @@ static ncclResult_t map_file(int fd, int ranks, struct hostnccl_region *region)
     region->ranks = ranks;
     if (grow(fd, region->bytes) != 0)
         return hostnccl_fail(ncclSystemError, "shared memory: %s", strerror(errno));
-    char *base = mmap(NULL, region->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (base == MAP_FAILED)
+    char *base = map_shared(fd, id, region->bytes);
+    if (!base)
         return hostnccl_fail(ncclSystemError, "shared memory: %s", strerror(errno));
     region->head = (struct hostnccl_region_head *)base;
     region->members = (struct hostnccl_member *)(base + PAGE);
@@ -219,7 +267,7 @@ ncclResult_t hostnccl_region_open(const ncclUniqueId *id, int ranks, struct host
     struct hostnccl_region region = {.creator_pid = inner.pid, .creator_start = inner.start};
     ncclResult_t result = agree_on_ranks(fd, ranks);
     if (result == ncclSuccess)
-        result = map_file(fd, ranks, &region);
+        result = map_file(fd, &inner, ranks, &region);
     close(fd);
     if (result == ncclSuccess)
         *ret = region;
@@ -229,7 +277,7 @@ ncclResult_t hostnccl_region_open(const ncclUniqueId *id, int ranks, struct host
 void hostnccl_region_close(struct hostnccl_region *region)
 {
     if (region->head)
-        munmap(region->head, region->bytes);
+        unmap_shared(region->head, region->bytes);
     *region = (struct hostnccl_region){0};
 }
 
