@@ -23,6 +23,7 @@ static const struct {
     {cudaErrorInvalidPitchValue, "cudaErrorInvalidPitchValue", "invalid pitch argument"},
     {cudaErrorInvalidMemcpyDirection, "cudaErrorInvalidMemcpyDirection", "invalid copy direction"},
     {cudaErrorInsufficientDriver, "cudaErrorInsufficientDriver", "driver too old for the runtime"},
+    {cudaErrorMissingConfiguration, "cudaErrorMissingConfiguration", "no launch was configured"},
     {cudaErrorNoDevice, "cudaErrorNoDevice", "no device"},
     {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "no such device"},
     {cudaErrorNoKernelImageForDevice, "cudaErrorNoKernelImageForDevice",

@@ -19,6 +19,9 @@
  * Forks: a child of a process has the memory, but no stream or event of its parent's: they are
  * cudaErrorInvalidResourceHandle there. What it makes itself works, which CUDA doesn't promise.
  *
+ * Kernels: a program that nvcc made loads and runs (with the shared runtime: -cudart shared); the
+ * launch of a kernel is cudaErrorNoKernelImageForDevice, as on a device it wasn't compiled for.
+ *
  * Limits: no kernels, arrays, textures, managed-memory hints, IPC or driver interface.
  *
  * Names and values are facts of the interface; tests/unit/hostnccl-abi.c asserts them against this
@@ -43,6 +46,7 @@ enum cudaError {
     cudaErrorInvalidPitchValue = 12,
     cudaErrorInvalidMemcpyDirection = 21,
     cudaErrorInsufficientDriver = 35,
+    cudaErrorMissingConfiguration = 52,
     cudaErrorNoDevice = 100,
     cudaErrorInvalidDevice = 101,
     cudaErrorNoKernelImageForDevice = 209,
@@ -274,6 +278,14 @@ typedef struct CUevent_st *cudaEvent_t;
 typedef struct CUgraph_st *cudaGraph_t;
 typedef struct CUgraphNode_st *cudaGraphNode_t;
 typedef struct CUgraphExec_st *cudaGraphExec_t;
+typedef struct dim3 {
+    unsigned int x, y, z;
+#ifdef __cplusplus
+    dim3(unsigned int vx = 1, unsigned int vy = 1, unsigned int vz = 1) : x(vx), y(vy), z(vz)
+    {
+    }
+#endif
+} dim3;
 typedef void (*cudaHostFn_t)(void *userData);
 typedef void (*cudaStreamCallback_t)(cudaStream_t stream, cudaError_t status, void *userData);
 
@@ -380,6 +392,9 @@ cudaError_t cudaStreamGetPriority(cudaStream_t hStream, int *priority);
 cudaError_t cudaStreamGetDevice(cudaStream_t hStream, int *device);
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback,
                                   void *userData, unsigned int flags);
+/* Refused: cudaErrorNoKernelImageForDevice. */
+cudaError_t cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args,
+                             size_t sharedMem, cudaStream_t stream);
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData);
 
 /* captures: ended on the stream, and but for the relaxed mode by the thread, that began them */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the stand-in CUDA runtime knows of memory and devices. */
+/* What the stand-in CUDA runtime knows of memory and devices, and that it knows no kernel. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -216,6 +216,33 @@ static void properties_attributes_and_bus_agree(void **state)
     cudaGetLastError();
 }
 
+/* As the code that nvcc makes of kernel<<<...>>>(). */
+extern void **__cudaRegisterFatBinary(void *binary);
+extern unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, cudaStream_t s);
+extern cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *s);
+
+static void kernel_is_refused_where_it_is_launched(void **state)
+{
+    dim3 grid = {1, 2, 3}, block = {32, 1, 1}, popped[2];
+    cudaStream_t stream, back = NULL;
+    size_t shared = 0;
+    OK(cudaStreamCreate(&stream));
+    assert_non_null(__cudaRegisterFatBinary(&shared));
+    assert_int_equal(__cudaPushCallConfiguration(grid, block, 77, stream), 0);
+    OK(__cudaPopCallConfiguration(&popped[0], &popped[1], &shared, &back));
+    assert_memory_equal(&popped[0], &grid, sizeof grid);
+    assert_memory_equal(&popped[1], &block, sizeof block);
+    assert_int_equal(shared, 77);
+    assert_ptr_equal(back, stream);
+    assert_int_equal(__cudaPopCallConfiguration(&popped[0], &popped[1], &shared, &back),
+                     cudaErrorMissingConfiguration);
+    assert_int_equal(cudaLaunchKernel((const void *)&grid, grid, block, NULL, 0, stream),
+                     cudaErrorNoKernelImageForDevice);
+    assert_int_equal(cudaGetLastError(), cudaErrorNoKernelImageForDevice);
+    OK(cudaStreamSynchronize(stream));
+    OK(cudaStreamDestroy(stream));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -225,6 +252,7 @@ int main(void)
         cmocka_unit_test(pitched_memory_takes_rows),
         cmocka_unit_test(peers_are_enabled_once_and_copied_between),
         cmocka_unit_test(properties_attributes_and_bus_agree),
+        cmocka_unit_test(kernel_is_refused_where_it_is_launched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
