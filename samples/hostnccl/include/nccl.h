@@ -10,6 +10,9 @@
  * collectives one after the other, in the order that NCCL makes of them (by kind and size, not by
  * call), then its sends and receives at once.
  *
+ * Devices: ranks of one communicator may have the same one, which NCCL refuses ("Duplicate GPU");
+ * ncclCommInitAll refuses it here, too.
+ *
  * Types and operations: all; the arithmetic is that of rt-coll.h: every step rounds to the type, a
  * NaN stays one in min and max too, float8 saturates, an average of float16 stays finite where its
  * inputs are. A type or operation that is none is refused with ncclInvalidArgument, and
