@@ -8,8 +8,10 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define CONNECT_NS 20000000000u /* a host far away, or one with much to do */
-#define HELLO_NS   30000000000u /* it comes with the connection, but a packet may be lost */
+#define CONNECT_NS       20000000000u /* a host far away, or one with much to do */
+#define HELLO_NS         30000000000u /* it comes with the connection, but a packet may be lost */
+#define ACCEPTED_AT_ONCE 256
+#define CALLERS          64 /* beside one a rank: more at once are strangers */
 
 /* The first bytes on a connection. */
 struct hello {
@@ -60,9 +62,15 @@ static struct rt_link *remove_from(struct rt_link **list, struct rt_link *link)
     return link;
 }
 
+static struct rt_link *take_caller(struct rt_links *l, struct rt_link *caller)
+{
+    l->caller_count--;
+    return remove_from(&l->callers, caller);
+}
+
 static void hang_up(struct rt_links *l, struct rt_link *caller)
 {
-    remove_from(&l->callers, caller);
+    take_caller(l, caller);
     epoll_ctl(l->base.news, EPOLL_CTL_DEL, caller->fd, NULL); /* a fork may hold it open */
     close(caller->fd);
     free(caller);
@@ -85,7 +93,7 @@ static void hear(struct rt_links *l, struct rt_link *c)
             return;
         }
         epoll_ctl(l->base.news, EPOLL_CTL_DEL, c->fd, NULL);
-        append(&l->waiting, remove_from(&l->callers, c));
+        append(&l->waiting, take_caller(l, c));
     }
 }
 
@@ -101,7 +109,10 @@ static int let_in(struct rt_links *l, int fd)
     c->fd = fd;
     c->deadline_ns = rt_net_now_ns() + HELLO_NS;
     append(&l->callers, c);
+    l->caller_count++;
     hear(l, c);
+    if (l->caller_count > l->size + CALLERS)
+        hang_up(l, l->callers);
     return 0;
 }
 
@@ -115,15 +126,28 @@ static void drop_silent(struct rt_links *l)
     }
 }
 
+static bool is_full(int error)
+{
+    return error == -EMFILE || error == -ENFILE || error == -ENOBUFS || error == -ENOMEM;
+}
+
+/* The rest is told of again. */
 static int accept_some(struct rt_links *l)
 {
-    int fd, error = 0;
     drop_silent(l);
-    while (!error && (fd = rt_net_accept(l->socket)) >= 0)
-        error = let_in(l, fd);
-    /* one that has gone again, or was never whole, is no failure of this end */
-    const bool is_full = fd == -EMFILE || fd == -ENFILE || fd == -ENOBUFS || fd == -ENOMEM;
-    return error ? error : is_full ? fd : 0;
+    for (int i = 0; i < ACCEPTED_AT_ONCE; i++) {
+        const int fd = rt_net_accept(l->socket);
+        const bool full = is_full(fd);
+        const int error = fd >= 0 ? let_in(l, fd) : full && !l->callers ? fd : 0;
+        if (error)
+            return error;
+        if (full)
+            hang_up(l, l->callers);
+        /* one that has gone again, or was never whole, is no failure of this end */
+        if (fd < 0 && !full)
+            return 0;
+    }
+    return 0;
 }
 
 static int receive_callers(struct rt_links *l)

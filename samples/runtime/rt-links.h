@@ -5,8 +5,9 @@
  *
  * Every rank listens; who wants to send connects, and says by the job's word who it is. Connections
  * that came before they were asked for are kept. Strangers are sent away, and cost nobody a wait:
- * a connection that hasn't said yet who it is lies beside. Threads: one at a time. Errors: negative
- * errno, -EMFILE no more descriptors.
+ * a connection that hasn't said yet who it is lies beside; of very many, or where there are no more
+ * descriptors, the one that has been silent longest is closed. Threads: one at a time. Errors:
+ * negative errno, -EMFILE no more descriptors.
  */
 #ifndef RT_LINKS_H
 #define RT_LINKS_H
@@ -25,8 +26,9 @@ struct rt_links {
     struct rt_word word;
     union rt_net_place *places; /* by rank: where it listens; owned */
     int socket;                 /* that listens; -1: none */
-    struct rt_link *callers;    /* connected, not known yet */
-    struct rt_link *waiting;    /* connected, not asked for; the first came first */
+    struct rt_link *callers;    /* connected, not known yet; the first came first */
+    int caller_count;
+    struct rt_link *waiting; /* connected, not asked for; the first came first */
 };
 
 void rt_links_prepare(struct rt_links *links);

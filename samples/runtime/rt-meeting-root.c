@@ -15,6 +15,8 @@
 #include "rt-root.h"
 
 #define HELLO_NS 5000000000u /* who connects says hello at once */
+#define HURRY_NS 250000000u  /* ... at the latest so long after, where others want the place */
+#define CALLERS  64          /* beside one a rank */
 
 /* A connection whose hello isn't complete. */
 struct caller {
@@ -34,6 +36,7 @@ struct hall {
     struct caller *callers;
     struct pollfd *polled; /* the listener, then callers */
     int room;
+    bool is_full; /* somebody is at the door, for whom there is no place yet */
 };
 
 /* ---- problems ---- */
@@ -206,57 +209,83 @@ static void hear(struct hall *h, struct caller *c)
     }
 }
 
+/* Free; or of the one that is silent longest, NULL where that isn't long. */
+static struct caller *find_place(struct hall *h, bool free)
+{
+    struct caller *oldest = NULL;
+    for (int i = 0; i < h->room; i++) {
+        struct caller *c = &h->callers[i];
+        if (free && c->fd < 0)
+            return c;
+        if (c->fd >= 0 && (!oldest || c->since_ns < oldest->since_ns))
+            oldest = c;
+    }
+    if (!oldest || rt_net_now_ns() - oldest->since_ns < HURRY_NS)
+        return NULL;
+    h->strangers++;
+    turn_away(oldest);
+    return oldest;
+}
+
+static bool has_callers(const struct hall *h)
+{
+    for (int i = 0; i < h->room; i++)
+        if (h->callers[i].fd >= 0)
+            return true;
+    return false;
+}
+
 static void let_in(struct hall *h)
 {
-    for (int i = 0; i < h->room; i++) {
-        if (h->callers[i].fd >= 0)
-            continue;
-        const int fd = rt_net_accept(h->listener);
-        if (fd == -EAGAIN || fd == -ECONNABORTED || fd == -EINTR)
+    struct caller *c = NULL;
+    for (int i = 0; i < h->room && (c = find_place(h, true)); i++) {
+        int fd = rt_net_accept(h->listener);
+        if (fd == -EMFILE && has_callers(h)) {
+            c = find_place(h, false);
+            fd = c ? rt_net_accept(h->listener) : -EBUSY;
+        }
+        h->is_full = fd == -EBUSY;
+        if (fd == -EAGAIN || fd == -ECONNABORTED || fd == -EINTR || fd == -EBUSY)
             return;
         if (fd < 0) {
             no_way_in(h, fd);
             return;
         }
-        h->callers[i].fd = fd;
-        h->callers[i].got = 0;
-        h->callers[i].since_ns = rt_net_now_ns();
+        *c = (struct caller){.fd = fd, .since_ns = rt_net_now_ns()};
     }
+    h->is_full = !c;
 }
 
-/* Who is silent makes room for others. Returns whether there is any. */
-static bool drop_silent(struct hall *h, uint64_t now)
+static void drop_silent(struct hall *h, uint64_t now)
 {
-    bool room = false;
     for (int i = 0; i < h->room; i++) {
         if (h->callers[i].fd >= 0 && now - h->callers[i].since_ns > HELLO_NS) {
             h->strangers++;
             turn_away(&h->callers[i]);
         }
-        room = room || h->callers[i].fd < 0;
     }
-    return room;
 }
 
 static void wait_for_callers(struct hall *h)
 {
     const uint64_t now = rt_net_now_ns();
-    const bool room = drop_silent(h, now);
     const uint64_t rest = now < h->end_ns ? h->end_ns - now : 0;
+    const uint64_t most = h->is_full ? HURRY_NS / 4 : HELLO_NS;
     nfds_t n = 1, at = 1;
-    h->polled[0] = (struct pollfd){.fd = room ? h->listener : -1, .events = POLLIN};
+    drop_silent(h, now);
+    h->polled[0] = (struct pollfd){.fd = h->is_full ? -1 : h->listener, .events = POLLIN};
     for (int i = 0; i < h->room; i++) /* poll takes no more than there may be descriptors */
         if (h->callers[i].fd >= 0)
             h->polled[n++] = (struct pollfd){.fd = h->callers[i].fd, .events = POLLIN};
-    const int got = poll(h->polled, n, (int)((rest < HELLO_NS ? rest : HELLO_NS) / 1000000) + 1);
+    const int got = poll(h->polled, n, (int)((rest < most ? rest : most) / 1000000) + 1);
     if (got < 0 && errno != EINTR)
         no_way_in(h, -errno);
-    if (got <= 0)
+    if (got < 0)
         return;
     for (int i = 0; i < h->room && at < n; i++)
         if (h->callers[i].fd >= 0 && h->polled[at++].revents)
             hear(h, &h->callers[i]);
-    if (h->polled[0].revents)
+    if (h->polled[0].revents || h->is_full)
         let_in(h);
 }
 
@@ -319,7 +348,7 @@ static void leave(struct hall *h)
 int rt_meeting_be_root(struct rt_meeting *m)
 {
     const int size = m->job->size;
-    struct hall h = {.m = m, .room = size + 16};
+    struct hall h = {.m = m, .room = size + CALLERS};
     h.listener = listen_at_root(m);
     if (h.listener < 0)
         return h.listener;

@@ -169,6 +169,21 @@ def test_strangers():
         s.close()
 
 
+def test_a_crowd_that_says_nothing():
+    """More than rank 0 has places for: they don't keep the ranks out."""
+    port = Port()
+    ranks = [start(port, 0, 3)]
+    held = [port.connect() for _ in range(150)]
+    ranks += [start(port, r, 3) for r in (1, 2)]
+    all_train("in a silent crowd", ranks)
+    ranks = [start(port, 0, 3, limit=40)]
+    held += [port.connect() for _ in range(60)]
+    ranks += [start(port, r, 3) for r in (1, 2)]
+    all_train("in a silent crowd, with few descriptors", ranks)
+    for s in held:
+        s.close()
+
+
 def test_another_job():
     port = Port()
     ranks = [start(port, 0, 2, RT_JOB="this")]

@@ -223,6 +223,41 @@ static void link_that_finds_no_descriptor_is_an_error(void **state)
     assert_int_equal(run_links(2, true, false, full_rank, NULL), 0);
 }
 
+enum { CROWD = 300 };
+
+/* Strangers that say nothing: few are kept, and where descriptors are few none keeps a rank out. */
+static int crowd_rank(struct rt_links *l, void *argument)
+{
+    static int held[CROWD];
+    struct rlimit limit;
+    const int least = *(const int *)argument;
+    if (l->rank == 0) {
+        VERIFY(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+        const struct rlimit few = {.rlim_cur = (rlim_t)least, .rlim_max = limit.rlim_max};
+        VERIFY(!least || setrlimit(RLIMIT_NOFILE, &few) == 0);
+        const int fd = wait_for_link(l, 1, 4);
+        VERIFY(fd >= 0 && fd < 200);
+        VERIFY(say(fd, 6) == 0);
+        close(fd);
+        return 0;
+    }
+    for (int i = 0; i < CROWD; i++)
+        VERIFY((held[i] = knock(l, 0)) >= 0);
+    const int fd = l->base.out(&l->base, 0, 4);
+    VERIFY(fd >= 0);
+    VERIFY(hear(fd) == 6);
+    for (int i = 0; i < CROWD; i++)
+        close(held[i]);
+    close(fd);
+    return 0;
+}
+
+static void crowd_of_silent_strangers_takes_no_descriptors(void **state)
+{
+    for (int least = 0; least <= 40; least += 40)
+        assert_int_equal(run_links(2, true, false, crowd_rank, &least), 0);
+}
+
 static int gone_rank(struct rt_links *l, void *argument)
 {
     int *const steps = argument;
@@ -445,6 +480,7 @@ int main(void)
         cmocka_unit_test(strangers_are_sent_away_and_cost_no_wait),
         cmocka_unit_test(hello_that_comes_in_pieces_is_understood),
         cmocka_unit_test(link_that_finds_no_descriptor_is_an_error),
+        cmocka_unit_test(crowd_of_silent_strangers_takes_no_descriptors),
         cmocka_unit_test(check_knows_who_has_gone),
         cmocka_unit_test(messages_of_all_lengths_come_whole_and_in_order),
         cmocka_unit_test(messages_that_wait_take_no_room_when_gone),
