@@ -48,12 +48,11 @@ static struct {
 
 static int flows_of(const struct rt_fault *fault)
 {
-    const char *ranks = getenv("RT_HOST_RANKS");
-    int flows = fault->flows > 0 ? fault->flows : ranks ? atoi(ranks) : 1;
-    return flows > 0 ? flows : 1;
+    const int ranks = rt_faults_host_ranks();
+    return fault->flows > 0 ? fault->flows : ranks > 0 ? ranks : 1;
 }
 
-/* A wrong RT_FAULT is reported by the program, which reads it too. */
+/* A wrong RT_FAULT or RT_HOST_RANKS is reported by the program, which reads it too. */
 static void set_up(void)
 {
     struct rt_faults faults;

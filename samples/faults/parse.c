@@ -314,6 +314,15 @@ int rt_faults_host_number(const char *name)
     return read_int(w, 0, &number) ? -1 : number;
 }
 
+int rt_faults_host_ranks(void)
+{
+    const char *text = getenv("RT_HOST_RANKS");
+    int number;
+    if (!text)
+        return 0;
+    return read_int((struct word){text, strlen(text)}, 1, &number) ? -1 : number;
+}
+
 const char *rt_fault_name(enum rt_fault_kind kind)
 {
     return kinds[kind].name;

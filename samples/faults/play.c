@@ -248,6 +248,10 @@ static int check(const struct rt_faults *f, const struct rt_fault *fault, struct
     if (f->host < 0 && (RT_FAULT_BIT(SLOW_HOST) | RT_FAULT_BITS_SOCKETS) & 1u << fault->kind)
         return fail(m, -EINVAL, "RT_FAULT: %s: this rank is on no logical host: run it by on-hosts",
                     name);
+    if (fault->kind == RT_FAULT_SLOW_LINK && fault->flows == 0 && rt_faults_host_ranks() < 0)
+        return fail(m, -EINVAL,
+                    "RT_FAULT: %s: RT_HOST_RANKS is '%s', expected the ranks on this host, from 1",
+                    name, getenv("RT_HOST_RANKS"));
     if (fault->kind == RT_FAULT_SLOW_CODE && !has_phase(&f->program, fault->name))
         return fail(m, -EINVAL, "RT_FAULT: %s: phase=%s: %s has no such phase", name, fault->name,
                     f->program.name);

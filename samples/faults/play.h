@@ -21,6 +21,8 @@ void rt_faults_work(int64_t ns);
 
 /* "host1", as on-hosts says it, is 1; -1: another name, or NULL. */
 int rt_faults_host_number(const char *name);
+/* RT_HOST_RANKS; 0: not set, -1: no number from 1. */
+int rt_faults_host_ranks(void);
 
 /* ---- play-files.c ---- */
 

@@ -425,6 +425,26 @@ static void begin_refuses_what_would_not_play(void **state)
     }
 }
 
+static void begin_withRanksOfAHostThatAreNoNumber_refusesTheLink(void **state)
+{
+    static const char *const wrong[] = {"", "0", "-1", "two", "2x", " 2", "99999999999"};
+    static const char link[] = "slow-link:hosts=0-1,mbps=100";
+    struct rt_faults f;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char part[64];
+        snprintf(part, sizeof part, "slow-link: RT_HOST_RANKS is '%s'", wrong[i]);
+        setenv("RT_HOST_RANKS", wrong[i], 1);
+        assert_int_equal(try_begin(&f, link, 0, "host1", false), -EINVAL);
+        assert_non_null(strstr(message, part));
+        begin(&f, "slow-link:hosts=0-1,mbps=100,flows=2", 0); /* not asked for */
+        rt_faults_end(&f);
+    }
+    setenv("RT_HOST_RANKS", "2", 1);
+    begin(&f, link, 0);
+    rt_faults_end(&f);
+    unsetenv("RT_HOST_RANKS");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -447,6 +467,7 @@ int main(void)
         cmocka_unit_test(what_communicates_takes_half_of_the_core),
         cmocka_unit_test(step_kills_that_rank_at_that_step_only),
         cmocka_unit_test(begin_refuses_what_would_not_play),
+        cmocka_unit_test(begin_withRanksOfAHostThatAreNoNumber_refusesTheLink),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
