@@ -6,6 +6,7 @@
 #   test-runtime-bits.sh MPI TRAIN_FOLDER RUNTIME_BITS_CHECK RT_TUNE
 set -eu
 mpi=$1 train=$2 check=$3 tune=$4
+[ "$mpi" = tcp ] && word=TCP || word=MPI # in the table
 . "$(dirname "$0")/logical-hosts.sh"
 on_hosts_or_skip "$mpi"
 work=$(mktemp -d)
@@ -55,8 +56,8 @@ on_hosts "$mpi" 3 3 "$train" "$tune" --table "$work/a/table" --to 4096 --rounds 
 on_hosts "$mpi" 3 1,2 "$train" "$tune" --table "$work/a/table" --to 65536 --rounds 1 </dev/null
 cat "$work/a/table"
 [ "$(grep -c '^topology' "$work/a/table")" -eq 2 ]
-grep -q '^topology MPI 1,1,1$' "$work/a/table"
-grep -q '^topology MPI 1,2$' "$work/a/table"
+grep -q "^topology $word 1,1,1\$" "$work/a/table"
+grep -q "^topology $word 1,2\$" "$work/a/table"
 [ "$(ls "$work/a")" = table ]
 bits 3 1,2 RT_TABLE="$work/a/table" >/dev/null
 # the table is compared with what is quickest now: each size has a line, whatever comes out
@@ -67,12 +68,12 @@ on_hosts "$mpi" 3 1,2 "$train" "$tune" --table "$work/checked" --from 64 --to 10
 cat "$work/check"
 [ "$status" -le 1 ] && cmp "$work/a/table" "$work/checked"
 [ "$(grep -cE '^ +(64|128|256|512|1024) +[a-z].* [0-9.]+$' "$work/check")" -eq 5 ]
-case $status in 0) word=met ;; 1) word=MISSED ;; esac
-grep -qE "^RATIO [0-9.]+ BAR <= 1.1 $word: the table's choice over the quickest, at [0-9]+ bytes$" "$work/check"
+case $status in 0) bar=met ;; 1) bar=MISSED ;; esac
+grep -qE "^RATIO [0-9.]+ BAR <= 1.1 $bar: the table's choice over the quickest, at [0-9]+ bytes$" "$work/check"
 bits 3 2,1 RT_TABLE="$work/a/table" >/dev/null # predicted
 
 for name in tree ring; do
-    sed "/^topology MPI 1,1,1/,/^beyond/{/^up-to/d;s/^beyond.*/beyond $name/}" "$work/a/table" \
+    sed "/^topology $word 1,1,1/,/^beyond/{/^up-to/d;s/^beyond.*/beyond $name/}" "$work/a/table" \
         >"$work/$name"
 done
 expect "a table of trees" same "$tree" "$(bits 3 3 RT_TABLE="$work/tree" RT_FUSION_THRESHOLD=0)"

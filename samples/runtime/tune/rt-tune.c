@@ -27,6 +27,7 @@
 #include "rt-launcher.h"
 
 #include "rt-config.h"
+#include "rt-post.h"
 #include "rt-tune.h"
 
 #define COLUMNS 6 /* sizes side by side */
@@ -144,9 +145,12 @@ static int connect_ranks(struct rt_tune *t)
     error = all ? rt_groups_hosts(t->fabric, &hosts) : -ENOMEM;
     if (!error)
         error = rt_groups_init(&t->groups, t->fabric, all, t->fabric->size,
-                               (const char(*)[RT_HOST_MAX])hosts, 0, true, message, sizeof message);
+                               (const char(*)[RT_HOST_MAX])hosts, RT_POST_TAG + 1, true, message,
+                               sizeof message);
     if (error)
         fprintf(stderr, "rt_tune: %s (%s)\n", message, strerror(-error));
+    if (t->fabric->ops->started)
+        t->fabric->ops->started(t->fabric);
     free(hosts);
     free(all);
     t->executor = (struct rt_executor){.groups = &t->groups, .hierarchical = true};
