@@ -31,7 +31,7 @@ for i in 0 1; do
 done
 printf '#!/bin/sh\nexec env -i PATH="$PATH" "%s" "$@"\n' "$HOSTS_AGENT" >"$HOSTS_WORK/ssh"
 chmod +x "$HOSTS_WORK/ssh"
-export RT_SSH="$HOSTS_WORK/ssh"
+export RT_SSH="$HOSTS_WORK/ssh" RT_TABLE=none
 cd "$HOSTS_WORK"
 
 fail() {
@@ -71,6 +71,14 @@ for how in "" "--interface v0" "--addr fd77::1" "--addr fd77::1 --interface v0";
 done
 expect 0 -n 2 --addr ::1 $mlp
 says "identical on 2 ranks"
+# ... and under Open MPI on these hosts, to the bit
+if command -v mpirun.openmpi >/dev/null && [ -x "$build/samples/train/mlp" ]; then
+    RT_DETERMINISTIC=1 expect 0 -H "$a:2,$b:2" --interface v0 $mlp
+    sum=$(sed -n 's/^parameters identical on 4 ranks, checksum \([0-9a-f]*\).*/\1/p' out)
+    hosts_mpirun 2 -x RT_DETERMINISTIC=1 -x RT_TABLE=none "$build/samples/train/mlp" --steps 10 --seed 5 \
+        >out 2>err || fail "status $? under Open MPI"
+    says "identical on 4 ranks, checksum $sum"
+fi
 nothing_stays
 
 # Words as they are; the variables that are named, and those of the runtime and the tracer.
