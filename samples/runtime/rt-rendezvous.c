@@ -24,11 +24,18 @@ int rt_meeting_fail(const struct rt_meeting *m, int error, const char *format, .
 
 /* ---- settings ---- */
 
-/* The first of these that is set: as the tracer looks for them. */
-static const char *const rank_names[] = {
-    "RT_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "RANK", NULL};
-static const char *const size_names[] = {"RT_SIZE",      "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
-                                         "SLURM_NTASKS", "WORLD_SIZE",           NULL};
+/* Of the first of these that is set: as the tracer looks for them. torchrun, a task of another's on
+ * each host, has set both for its workers. */
+static const struct launcher {
+    const char *mark, *rank, *size;
+} launchers[] = {
+    {NULL, "RT_RANK", "RT_SIZE"},
+    {"TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE"},
+    {NULL, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+    {NULL, "PMI_RANK", "PMI_SIZE"},
+    {NULL, "SLURM_PROCID", "SLURM_NTASKS"},
+    {NULL, "RANK", "WORLD_SIZE"},
+};
 
 static int read_number(const struct rt_meeting *m, const char *name, long least, long most,
                        long *ret)
@@ -45,26 +52,32 @@ static int read_number(const struct rt_meeting *m, const char *name, long least,
     return 1;
 }
 
-static int read_first(const struct rt_meeting *m, const char *const *names, long *ret)
+/* Both, or neither. */
+static int read_place(const struct rt_meeting *m, long *ret_rank, long *ret_size)
 {
-    int found = 0;
-    for (; *names && found == 0; names++)
-        found = read_number(m, *names, 0, 1 << 20, ret);
-    return found;
+    int got_rank = 0, got_size = 0;
+    for (size_t i = 0; i < sizeof launchers / sizeof *launchers && !got_rank && !got_size; i++) {
+        const struct launcher *l = &launchers[i];
+        if (l->mark && !getenv(l->mark))
+            continue;
+        got_rank = read_number(m, l->rank, 0, 1 << 20, ret_rank);
+        got_size = got_rank < 0 ? got_rank : read_number(m, l->size, 0, 1 << 20, ret_size);
+    }
+    if (got_rank < 0 || got_size < 0)
+        return -EINVAL;
+    if (got_rank != got_size || *ret_rank >= *ret_size)
+        return rt_meeting_fail(m, -EINVAL,
+                               "rank %ld of %ld: RT_RANK and RT_SIZE are wrong, or not both set",
+                               *ret_rank, *ret_size);
+    return 0;
 }
 
 static int read_settings(struct rt_meeting *m)
 {
     long rank = 0, size = 1;
     m->seconds = 30;
-    int got_rank = read_first(m, rank_names, &rank);
-    int got_size = got_rank < 0 ? got_rank : read_first(m, size_names, &size);
-    if (got_rank < 0 || got_size < 0)
+    if (read_place(m, &rank, &size))
         return -EINVAL;
-    if (got_rank != got_size || rank >= size)
-        return rt_meeting_fail(m, -EINVAL,
-                               "rank %ld of %ld: RT_RANK and RT_SIZE are wrong, or not both set",
-                               rank, size);
     m->job->rank = (int)rank;
     m->job->size = (int)size;
     int got_port = read_number(m, "RT_PORT", 1, 65535, &m->port);

@@ -42,6 +42,11 @@ expect "host0 host0 2 " RANK=1 WORLD_SIZE=4 "$on_hosts" 2 sh -c "$say"
 # Open MPI's own variables before those that a batch system leaves in the environment
 expect "host1 host1 1 " SLURM_PROCID=0 SLURM_NTASKS=1 OMPI_COMM_WORLD_RANK=1 \
     OMPI_COMM_WORLD_SIZE=2 "$on_hosts" 2 sh -c "$say"
+# torchrun is a task of srun's, or mpirun's, on each host: its workers' rank is its own
+expect "host1 host1 2 " SLURM_PROCID=0 SLURM_NTASKS=2 TORCHELASTIC_RUN_ID=none RANK=3 WORLD_SIZE=4 \
+    "$on_hosts" 2 sh -c "$say"
+expect "host1 host1 2 " OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 TORCHELASTIC_RUN_ID=none RANK=3 \
+    WORLD_SIZE=4 "$on_hosts" 2 sh -c "$say"
 # rt-run is started by another launcher, or in its batch job
 expect "host1 host1 1 " SLURM_PROCID=0 SLURM_NTASKS=1 OMPI_COMM_WORLD_RANK=0 \
     OMPI_COMM_WORLD_SIZE=1 RT_RANK=1 RT_SIZE=2 "$on_hosts" 2 sh -c "$say"

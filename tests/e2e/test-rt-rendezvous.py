@@ -234,6 +234,13 @@ def test_settings():
         all_say(str(settings), [start(port, 0, 2, **settings)], re.escape(text))
 
 
+def test_torchrun_in_srun():
+    port = Port()
+    srun = {"RT_RANK": "", "RT_SIZE": "", "SLURM_PROCID": "0", "SLURM_NTASKS": "1", "RANK": "2", "WORLD_SIZE": "2",
+            "TORCHELASTIC_RUN_ID": "none", "RT_START_TIMEOUT": "1"}
+    all_say("torchrun", [start(port, 0, 2, **srun)], "rank 2 of 2: RT_RANK and RT_SIZE are wrong")
+
+
 with ThreadPoolExecutor(4) as pool:  # they wait for most of their time
     # a copy: a warning adds a name to the globals while tests run
     tests = {name: pool.submit(test) for name, test in list(globals().items())

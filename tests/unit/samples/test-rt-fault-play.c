@@ -425,6 +425,21 @@ static void begin_refuses_what_would_not_play(void **state)
     }
 }
 
+static void begin_inTorchrunsWorkers_takesItsRank(void **state)
+{
+    struct rt_faults f;
+    setenv("SLURM_PROCID", "0", 1);
+    setenv("SLURM_NTASKS", "1", 1);
+    setenv("TORCHELASTIC_RUN_ID", "none", 1);
+    begin(&f, "slow-rank:rank=3,ms=1", 3);
+    assert_int_equal(f.rank, 3);
+    assert_int_equal(f.size, 4);
+    rt_faults_end(&f);
+    unsetenv("SLURM_PROCID");
+    unsetenv("SLURM_NTASKS");
+    unsetenv("TORCHELASTIC_RUN_ID");
+}
+
 static void begin_withRanksOfAHostThatAreNoNumber_refusesTheLink(void **state)
 {
     static const char *const wrong[] = {"", "0", "-1", "two", "2x", " 2", "99999999999"};
@@ -467,6 +482,7 @@ int main(void)
         cmocka_unit_test(what_communicates_takes_half_of_the_core),
         cmocka_unit_test(step_kills_that_rank_at_that_step_only),
         cmocka_unit_test(begin_refuses_what_would_not_play),
+        cmocka_unit_test(begin_inTorchrunsWorkers_takesItsRank),
         cmocka_unit_test(begin_withRanksOfAHostThatAreNoNumber_refusesTheLink),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
