@@ -107,8 +107,37 @@ static void check(const struct operation *o)
     }
 }
 
-/* Several at once, with names that come again and names that never do; each rank waits in an order
- * of its own. */
+/* Several at once; each rank hands them over in an order of its own. */
+static void run(struct operation *o)
+{
+    for (int i = 0; i < BATCH; i++) {
+        struct operation *mine = &o[(i + rt_rank()) % BATCH];
+        mine->handle = start(mine);
+        CHECK(mine->handle >= 0);
+    }
+    for (int i = 0; i < BATCH; i++) {
+        CHECK(rt_wait(o[i].handle) == 0);
+        check(&o[i]);
+        rt_parts_clear(&o[i].parts);
+    }
+}
+
+/* The largest of each kind, fused as far as they ever are: buffers that are kept have then grown to
+ * what they will be. */
+static void fill_buffers(struct operation *o)
+{
+    for (int round = 0; round < 10 * KINDS; round++) {
+        for (int i = 0; i < BATCH; i++) {
+            o[i].kind = round % KINDS;
+            o[i].count = COUNT_MAX + 99;
+            o[i].root = round % rt_size();
+            snprintf(o[i].name, sizeof o[i].name, "largest.%d.%d", o[i].kind, i);
+        }
+        run(o);
+    }
+}
+
+/* With names that come again and names that never do. */
 static void batch(struct operation *o, uint64_t *state, uint64_t round)
 {
     for (int i = 0; i < BATCH; i++) {
@@ -121,16 +150,7 @@ static void batch(struct operation *o, uint64_t *state, uint64_t round)
         else
             snprintf(o[i].name, sizeof o[i].name, "once.%llu", (unsigned long long)round * 8 + i);
     }
-    for (int i = 0; i < BATCH; i++) {
-        struct operation *mine = &o[(i + rt_rank()) % BATCH];
-        mine->handle = start(mine);
-        CHECK(mine->handle >= 0);
-    }
-    for (int i = 0; i < BATCH; i++) {
-        CHECK(rt_wait(o[i].handle) == 0);
-        check(&o[i]);
-        rt_parts_clear(&o[i].parts);
-    }
+    run(o);
 }
 
 static bool is_over(bool mine)
@@ -161,6 +181,7 @@ int main(int argc, char **argv)
         operations[i].out = malloc((COUNT_MAX + 100) * sizeof(int32_t));
         CHECK(operations[i].in && operations[i].out);
     }
+    fill_buffers(operations);
     soak_begin(&soak, seconds);
     do {
         for (int i = 0; i < 5; i++)
