@@ -164,8 +164,11 @@ static void record(const struct rs_activity *a, void *data)
 
 static void record_losses(struct rs_thread *t)
 {
-    uint64_t lost = __atomic_exchange_n(&dropped, 0, __ATOMIC_RELAXED), now = rs_tick();
-    if (lost && rs_room(t, 1)) {
+    uint64_t lost = __atomic_load_n(&dropped, __ATOMIC_RELAXED), now = rs_tick();
+    if (lost && !rs_room(t, 1)) /* the next look tells of them */
+        return;
+    if (lost) {
+        __atomic_fetch_sub(&dropped, lost, __ATOMIC_RELAXED);
         struct rs_event *e = rs_slot(t, 0);
         *e = (struct rs_event){.op = RS_OP_HOLE, .peer = -1, .start = lost_since, .end = now};
         e->count = lost;
@@ -223,7 +226,8 @@ void rs_cuda_look(uint64_t now_ns, void (*write_rings)(void *), void *data)
     flush_if_due(now_ns, wanted);
     struct rs_thread *t = rs_thread_if_recording();
     while (rs_cupti_buffer_take(&b)) {
-        if (t)
+        if (t &&
+            __atomic_load_n(&stage, __ATOMIC_ACQUIRE) == RUNNING) /* a buffer may turn it off */
             read_buffer(t, &b);
         rs_cupti_buffer_done(&b);
         write_rings(data); /* room for the next one */

@@ -7,6 +7,7 @@
  *   graph   a kernel and a memory set captured into a graph, which is launched twice
  *   driver  what a driver's initialisation does to a tool: before there is a capture, and after
  *   fork    a child that makes NCCL calls of its own, and ends
+ *   killed  the same as quiet, and there it stays until it is killed
  *   many    N kernels more: cuda-program many N
  */
 #include <cuda_runtime.h>
@@ -152,6 +153,12 @@ int main(int argc, char **argv)
     if (strcmp(how, "graph") == 0)
         launch_graph(compute[0]);
     printf("%d %d %d\n", memory[0][0][7], memory[1][1][9], host[1][5]);
+    if (strcmp(how, "killed") == 0) {
+        fflush(stdout);
+        alarm(60);
+        for (;;)
+            pause();
+    }
     if (strcmp(how, "quiet") == 0)
         MUST(cudaLaunchHostFunc(compute[1], nothing, NULL));
     else

@@ -14,6 +14,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 
 KERNEL, NCCL_KERNEL = "gemm", "ncclDevKernel_Mocked"
 DEVICES = 2
@@ -186,6 +187,8 @@ def check_failures(runs):
             ({"MOCK_CUPTI_SHORT": "1"}, "records are shorter", 0),
             ({"MOCK_CUPTI_NO_KIND": "22"}, "", 10))):
         folder, said = runs.run(f"fails-{i}", **env)
+        if "MOCK_CUPTI_SHORT" in env: # however many buffers of it there are
+            _, said = runs.run("short", "many", "3000", MOCK_CUPTI_REPEAT="40", **env)
         rows = runs.query(folder)
         reason = runs.value(folder, "SELECT value FROM meta WHERE key LIKE '%off.cuda%'")
         assert words in said and said.count("\n") == (1 if words else 0), (env, said)
@@ -244,6 +247,26 @@ def check_exit(runs):
     assert said == "" and runs.value(folder, "SELECT COUNT(*) FROM device_activities") >= 14
 
 
+def check_killed(runs):
+    """What was in the rings before a SIGKILL is in the capture, joined as ever."""
+    folder = runs.work / "killed"
+    program = subprocess.Popen([runs.program, "killed"], text=True, stdout=subprocess.PIPE,
+                               env=runs.environment(folder, {}))
+    assert program.stdout.readline() == "30 38 6\n"
+    for _ in range(300): # CUPTI is asked a few times a second
+        before = runs.query(folder, "SELECT COUNT(*) AS n FROM device_activities")[0]["n"]
+        if before >= 14:
+            break
+        time.sleep(0.05)
+    program.kill()
+    program.wait()
+    rows = runs.query(folder)
+    assert before == 14, before
+    check_tracks(rows)
+    check_links(rows)
+    assert runs.value(folder, "SELECT n.name FROM ranks JOIN enum_ending n ON n.id = ending") == "killed"
+
+
 def check_nccl(runs, program):
     """Groups over streams and communicators, joined as the profiler plug-in joins them."""
     nccl = load_nccl_test()
@@ -298,6 +321,7 @@ def main(build, program, nccl_program, mock=None, training=None):
         check_graph(runs)
         check_fork(runs)
         check_exit(runs)
+        check_killed(runs)
         check_nccl(runs, nccl_program)
         if training:
             check_training(runs, training)
