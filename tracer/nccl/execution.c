@@ -13,10 +13,12 @@ struct slot {
     uint32_t kind;
     /* a channel */
     uint32_t stopped; /* atomic */
+    bool is_beside;   /* a proxy operation that is counted by itself */
     uint64_t execution, start, end;
     /* an execution; all atomic but the facts */
     struct rs_execution_facts facts;
-    int32_t outstanding; /* holds, and channels still to end */
+    int32_t outstanding; /* holds, and channels and proxy operations still to end */
+    int32_t beside_open; /* of these, proxy operations */
     uint32_t held, begun, ended, written;
     uint64_t first, last;
 };
@@ -180,10 +182,25 @@ uint64_t rs_channel_begin(uint64_t execution, uint64_t tick)
         return 0;
     uint32_t begun = __atomic_fetch_add(&x->begun, 1, __ATOMIC_ACQ_REL);
     uint32_t ended = __atomic_load_n(&x->ended, __ATOMIC_ACQUIRE);
-    if (__atomic_load_n(&x->outstanding, __ATOMIC_ACQUIRE) <= (int32_t)(begun - ended))
+    int32_t expected = __atomic_load_n(&x->outstanding, __ATOMIC_ACQUIRE) -
+                       __atomic_load_n(&x->beside_open, __ATOMIC_ACQUIRE);
+    if (expected <= (int32_t)(begun - ended))
         __atomic_add_fetch(&x->outstanding, 1, __ATOMIC_ACQ_REL);
     lower(&x->first, tick);
     struct slot filled = {.kind = KIND_CHANNEL, .execution = execution, .start = tick};
+    return publish(s, &filled, handle);
+}
+
+uint64_t rs_channel_begin_beside(uint64_t execution)
+{
+    struct slot *x = find(execution, KIND_EXECUTION);
+    uint64_t handle;
+    struct slot *s = x && !__atomic_load_n(&x->written, __ATOMIC_ACQUIRE) ? take(&handle) : NULL;
+    if (!s)
+        return 0;
+    __atomic_add_fetch(&x->outstanding, 1, __ATOMIC_ACQ_REL);
+    __atomic_add_fetch(&x->beside_open, 1, __ATOMIC_ACQ_REL);
+    struct slot filled = {.kind = KIND_CHANNEL, .execution = execution, .is_beside = true};
     return publish(s, &filled, handle);
 }
 
@@ -204,7 +221,10 @@ void rs_channel_stop(uint64_t channel)
         return;
     uint64_t end = __atomic_load_n(&s->end, __ATOMIC_ACQUIRE);
     raise_to(&x->last, end ? end : rs_tick());
-    __atomic_add_fetch(&x->ended, 1, __ATOMIC_ACQ_REL);
+    if (s->is_beside)
+        __atomic_sub_fetch(&x->beside_open, 1, __ATOMIC_ACQ_REL);
+    else
+        __atomic_add_fetch(&x->ended, 1, __ATOMIC_ACQ_REL);
     settle(x, 1);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * execution.h - what a device did for an NCCL operation: from the start of its first kernel
- * channel to the end of its last, as one record with the operation's own numbers.
+ * channel to the end of its last, or of the last proxy operation, as one record with the
+ * operation's own numbers.
  *
  * Model: an execution is begun once for each operation, then expects channels (by number where
  * NCCL tells it) and sees each begin and end, on whatever threads. When the last expected one has
@@ -40,6 +41,9 @@ void rs_execution_set_peer(uint64_t execution, int32_t peer) RS_HIDDEN;
 
 /* A channel's handle, 0 where `execution` is none. Times are ticks; rs_channel_ends at 0: now. */
 uint64_t rs_channel_begin(uint64_t execution, uint64_t tick) RS_HIDDEN;
+/* A proxy operation beside kernel channels: the execution lasts to its end too, where it began
+ * before the last channel ended. Ended by rs_channel_stop. */
+uint64_t rs_channel_begin_beside(uint64_t execution) RS_HIDDEN;
 void rs_channel_ends(uint64_t channel, uint64_t tick) RS_HIDDEN;
 void rs_channel_stop(uint64_t channel) RS_HIDDEN;
 

@@ -162,6 +162,7 @@ struct rs_profile_v4 {
     union {
         struct rs_profile_coll_v4 coll;
         struct rs_profile_p2p_v4 p2p;
+        struct rs_profile_proxy_op proxy_op;
         struct rs_profile_kernel_ch kernel_ch;
     };
 };
@@ -172,6 +173,7 @@ struct rs_profile_v5 { /* and v6 */
         struct rs_profile_p2p_v4 p2p;
         struct rs_profile_coll_api coll_api;
         struct rs_profile_p2p_api p2p_api;
+        struct rs_profile_proxy_op proxy_op;
         struct rs_profile_kernel_ch kernel_ch;
     };
 };

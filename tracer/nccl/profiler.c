@@ -4,16 +4,18 @@
  *
  * NCCL tells of an operation by up to three kinds of event: the API call (from v5, from inside the
  * wrapped call), the task (when it is enqueued, in another order than that of the calls), and its
- * kernel channels (from v3) or proxy operations (before). All of an operation have one execution
- * (execution.h), whose handle is the handle of its API and task events; only channels have their
- * own. The wrapped call gives the facts: an API event is of the thread's current call, a task that
- * names none (before v5) of the call with its function, buffers and size among those of the
- * thread's group. NCCL's own sequence number counts by function and is not used.
- * Where the wrappers see nothing (plug-in without preload), the events' own facts do, and
- * collectives are numbered in the order in which NCCL tells of them. Where they do, an event
- * without a call is that of a graph that is launched again, and has no number. stopEvent of a task
- * means that it was enqueued, so it does nothing here. Copy-engine collectives (v6) are not asked
- * for: they have no device interval.
+ * kernel channels (from v3) and proxy operations. It is done when the last of both is: data may
+ * still be on its way when the kernel has ended. What NCCL tells within a proxy operation (steps,
+ * network events) is not asked for: it is many events for each message. All of an operation have
+ * one execution (execution.h), whose handle is the handle of its API and task events; only channels
+ * have their own. The wrapped call gives the facts: an API event is of the thread's current call, a
+ * task that names none (before v5) of the call with its function, buffers and size among those of
+ * the thread's group. NCCL's own sequence number counts by function and is not used. Where the
+ * wrappers see nothing (plug-in without preload), the events' own facts do, and collectives are
+ * numbered in the order in which NCCL tells of them. Where they do, an event without a call is that
+ * of a graph that is launched again, and has no number. stopEvent of a task means that it was
+ * enqueued, so it does nothing here. Copy-engine collectives (v6) are not asked for: they have no
+ * device interval.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -44,6 +46,7 @@ struct event {
     uint8_t func_number, datatype_number;
     const void *send, *recv; /* of a message the one buffer, twice */
     bool captured;           /* into a graph */
+    bool is_beside;          /* a proxy operation: kernel channels are told of, too */
     uint64_t count;
     unsigned channels;
 };
@@ -232,6 +235,8 @@ static uint64_t start_channel(struct context *x, const struct event *e)
 {
     if (e->type == RS_PROFILE_PROXY_OP && e->pid != getpid())
         return 0; /* of another process, whose handles are not ours */
+    if (e->type == RS_PROFILE_PROXY_OP && e->is_beside)
+        return rs_channel_begin_beside(e->parent);
     return rs_channel_begin(e->parent, rs_device_clock_tick(&x->clock, e->timer));
 }
 
@@ -301,7 +306,7 @@ static int finalize(void *context)
 
 enum {
     MASK_V1 = RS_PROFILE_COLL | RS_PROFILE_P2P | RS_PROFILE_PROXY_OP,
-    MASK_V3 = RS_PROFILE_COLL | RS_PROFILE_P2P | RS_PROFILE_KERNEL_CH,
+    MASK_V3 = MASK_V1 | RS_PROFILE_KERNEL_CH,
     MASK_V5 = MASK_V3 | RS_PROFILE_GROUP_API | RS_PROFILE_COLL_API | RS_PROFILE_P2P_API,
 };
 
@@ -394,9 +399,8 @@ static int start_v1(void *context, void **handle, void *descriptor)
     return RS_NCCL_SUCCESS;
 }
 
-static int start_v2(void *context, void **handle, void *descriptor) /* and v3 */
+static int start_v2_or_v3(void *context, void **handle, const struct rs_profile_v2 *d, bool v3)
 {
-    const struct rs_profile_v2 *d = descriptor;
     if (!context || !handle || !d)
         return RS_NCCL_SUCCESS;
     struct event e = event_of_head(&d->head);
@@ -405,9 +409,19 @@ static int start_v2(void *context, void **handle, void *descriptor) /* and v3 */
     else if (e.type == RS_PROFILE_P2P)
         e.parent = 0, READ_P2P(e, d->p2p), READ_NAMES(e, d->p2p);
     else if (e.type == RS_PROFILE_PROXY_OP)
-        e.pid = d->proxy_op.pid;
+        e.pid = d->proxy_op.pid, e.is_beside = v3;
     start(context, handle, &e);
     return RS_NCCL_SUCCESS;
+}
+
+static int start_v2(void *context, void **handle, void *descriptor)
+{
+    return start_v2_or_v3(context, handle, descriptor, false);
+}
+
+static int start_v3(void *context, void **handle, void *descriptor)
+{
+    return start_v2_or_v3(context, handle, descriptor, true);
 }
 
 static int start_v4(void *context, void **handle, void *descriptor)
@@ -422,6 +436,8 @@ static int start_v4(void *context, void **handle, void *descriptor)
         e.parent = 0, e.channels = d->p2p.channels, READ_P2P(e, d->p2p), READ_NAMES(e, d->p2p);
     else if (e.type == RS_PROFILE_KERNEL_CH)
         e.timer = d->kernel_ch.timer;
+    else if (e.type == RS_PROFILE_PROXY_OP)
+        e.pid = d->proxy_op.pid, e.is_beside = true;
     start(context, handle, &e);
     return RS_NCCL_SUCCESS;
 }
@@ -451,6 +467,9 @@ static int start_v5(void *context, void **handle, void *descriptor) /* and v6 */
         break;
     case RS_PROFILE_KERNEL_CH:
         e.timer = d->kernel_ch.timer;
+        break;
+    case RS_PROFILE_PROXY_OP:
+        e.pid = d->proxy_op.pid, e.is_beside = true;
     }
     start(context, handle, &e);
     return RS_NCCL_SUCCESS;
@@ -466,7 +485,7 @@ static int start_v5(void *context, void **handle, void *descriptor) /* and v6 */
 
 TABLE(1, init_v1, start_v1, ignore_state);
 TABLE(2, init_v1, start_v2, ignore_state);
-TABLE(3, init_v3, start_v2, ignore_state);
+TABLE(3, init_v3, start_v3, ignore_state);
 TABLE(4, init_v4, start_v4, record_state);
 TABLE(5, init_v5, start_v5, record_state);
 TABLE(6, init_v5, start_v5, record_state);

@@ -292,6 +292,65 @@ static void proxy_operations_of_this_process_alone_count(void **state)
     assert_int_equal(e.seq, 0);
 }
 
+static void *proxy_operation(int version, void *context, void *parent, int32_t pid)
+{
+    struct rs_profile_v2 three = {.head = {RS_PROFILE_PROXY_OP, parent, 1}};
+    struct rs_profile_v4 four = {.head = {RS_PROFILE_PROXY_OP, parent, 1}};
+    struct rs_profile_v5 five = {.head = {RS_PROFILE_PROXY_OP, parent, 1}};
+    three.proxy_op.pid = four.proxy_op.pid = five.proxy_op.pid = pid;
+    return start(version, context,
+                 version == 3   ? (void *)&three
+                 : version == 4 ? (void *)&four
+                                : (void *)&five);
+}
+
+/* Beside kernel channels: it is done when both are, in whichever order; a proxy operation in place
+ * of no channel. */
+static void execution_lasts_to_the_last_proxy_operation(void **state)
+{
+    static float buffer[10];
+    for (int version = 3; version <= 6; version++) {
+        int mask;
+        void *context = open_context(version, &mask);
+        assert_true(mask & RS_PROFILE_PROXY_OP && mask & RS_PROFILE_KERNEL_CH);
+        fresh(state);
+        struct rs_nccl_call c = allreduce(10, buffer, buffer);
+        enter(&c);
+        struct rs_profile_v2 three = {.head = {RS_PROFILE_COLL, NULL, 1}};
+        struct rs_profile_v4 four = {.head = {RS_PROFILE_COLL, NULL, 1}};
+        struct rs_profile_v5 five = {.head = {RS_PROFILE_COLL_API, NULL, 1}};
+        three.coll.func = four.coll.func = five.coll_api.func = "AllReduce";
+        three.coll.datatype = four.coll.datatype = "ncclFloat32";
+        three.coll.send = four.coll.send = three.coll.recv = four.coll.recv = buffer;
+        three.coll.count = four.coll.count = 10;
+        four.coll.channels = 1;
+        struct rs_profile_v5 task = {.head = {RS_PROFILE_COLL, NULL, 1}};
+        task.head.parent = version >= 5 ? start(version, context, &five) : NULL;
+        task.coll.func = "AllReduce";
+        task.coll.channels = 1;
+        void *coll = start(version, context,
+                           version == 3   ? (void *)&three
+                           : version == 4 ? (void *)&four
+                                          : (void *)&task);
+        rs_nccl_leave_operation(&thread, &c, 0);
+        struct rs_event e;
+        assert_null(proxy_operation(version, context, coll, getpid() + 1));
+        void *early = proxy_operation(version, context, coll, getpid());
+        void *late = proxy_operation(version, context, coll, getpid());
+        tables[version]->stop_event(early);
+        assert_int_equal(device_records(&e), 0);
+        tables[version]->stop_event(channel(version, context, coll));
+        assert_int_equal(device_records(&e), 0);
+        uint64_t before = rs_tick();
+        tables[version]->stop_event(late);
+        assert_int_equal(device_records(&e), 1);
+        assert_true(e.end >= before);
+        assert_null(proxy_operation(version, context, coll, getpid())); /* it is told already */
+        tables[version]->finalize(context);
+        assert_int_equal(device_records(&e), 1);
+    }
+}
+
 static void without_wrappers_events_tell_what_ran(void **state)
 {
     int mask;
@@ -414,6 +473,7 @@ int main(void)
         TEST(replayed_execution_has_no_number),
         TEST(tasks_of_a_group_find_their_calls),
         TEST(proxy_operations_of_this_process_alone_count),
+        TEST(execution_lasts_to_the_last_proxy_operation),
         TEST(without_wrappers_events_tell_what_ran),
         TEST(fewer_channels_than_expected_are_written_at_the_end),
         TEST(nonsense_is_survived_and_leaves_no_record),
