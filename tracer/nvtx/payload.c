@@ -420,13 +420,19 @@ static void read_plain(struct reader *r, const struct rs_nvtx_payload *d)
     struct place p = {.base = d->data, .bytes = d->bytes};
     size_t width = rs_nvtx_char_bytes(d->schema), one = rs_nvtx_type_bytes(d->schema);
     uint32_t name = rs_nvtx_message_id(e.label);
+    char copy[16];
     uint64_t value;
+    if (d->bytes == RS_NVTX_SIZE_UNKNOWN && one && one <= sizeof(copy)) {
+        if (!rs_nvtx_copy(copy, d->data, one))
+            return;
+        p.base = copy;
+    }
     if (d->schema >= RS_NVTX_STRING && width) {
         uint32_t text = d->bytes == RS_NVTX_SIZE_UNKNOWN ? text_behind(d->data, width)
                                                          : text_id(p.base, d->bytes / width, width);
         add(r, name, 4, 0, text);
     } else if (one && d->schema != RS_NVTX_REGISTERED && d->bytes >= one) {
-        uint16_t type = number_of(d->schema, d->data, &value);
+        uint16_t type = number_of(d->schema, p.base, &value);
         if (type)
             add(r, name, type, value, 0);
     }
