@@ -411,13 +411,19 @@ static int allreduce_alone(const struct rt_batch *b)
     return error;
 }
 
+/* NCCL reduces no others; the rank's own matter, as what goes is the same from the buffer. */
+static bool is_aligned(const struct rt_operation *o)
+{
+    return ((uintptr_t)o->in | (uintptr_t)o->out) % rt_type_bytes(o->tensor.type) == 0;
+}
+
 static int allreduce(const struct rt_batch *b)
 {
     const uint64_t count = count_of(b);
     if (count == 0)
         return 0;
     bool alone = b->n == 1 && b->like->members == 0 && count == padded_count(b, count) &&
-                 b->wire.type == b->wire.own_type;
+                 b->wire.type == b->wire.own_type && is_aligned(b->operations[0]);
     return alone ? allreduce_alone(b) : allreduce_in_buffer(b, count);
 }
 
