@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts meson's test logs: python3 summary.py EXPECTED_SKIPS TESTLOG...
 
-Prints the tests that failed and every skip with its reason, then "N passed, N failed, N skipped".
+Prints the tests that failed, with the end of what they said, and every skip with its reason, then
+"N passed, N failed, N skipped".
 A skip that EXPECTED_SKIPS doesn't list ("test name: reason", one a line) counts as failed, and so
 does a log that is missing or empty: a suite that didn't run has not passed.
 """
 import json
 import sys
+
+LINES, COLUMNS = 40, 300  # at most, of what a failed test said
 
 
 def expected_skips(path):
@@ -16,10 +19,11 @@ def expected_skips(path):
 
 
 def results(log):
-    """(test name, meson's result) of one log."""
+    """(test name, meson's result, what it said) of one log."""
     with open(log, encoding="utf-8") as f:
         tests = [json.loads(line) for line in f if line.strip()]
-    return [(test["name"].split(" / ")[-1], test["result"]) for test in tests]
+    return [(test["name"].split(" / ")[-1], test["result"],
+             test.get("stdout", "") + test.get("stderr", "")) for test in tests]
 
 
 def main(skips_path, logs):
@@ -40,12 +44,14 @@ def main(skips_path, logs):
             print(error)
         if not tests:
             tell("failed", f"{folder}: no test ran")
-        for name, result in tests:
+        for name, result, said in tests:
             if result == "OK":
                 tell("passed", "")
             elif result == "SKIP" and name in expected:
                 tell("skipped", f"{folder}: {name}:{expected[name]}")
             else:
+                for line in said.splitlines()[-LINES:]:
+                    print(f"    {line[:COLUMNS]}")
                 tell("failed", f"{folder}: {name}: {result}")
     print(f"{count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped")
     return 1 if count["failed"] else 0

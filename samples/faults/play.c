@@ -11,6 +11,7 @@
 
 #include "play.h"
 #include "rt-fault-hooks.h"
+#include "rt-place-names.h"
 
 /* ---- time ---- */
 
@@ -207,22 +208,17 @@ __attribute__((format(printf, 3, 4))) static int fail(struct message m, int erro
     return error;
 }
 
-/* The launchers' variables, as on-hosts reads them. */
 static void find_place(struct rt_faults *f)
 {
-    static const char *const names[][2] = {{"RT_RANK", "RT_SIZE"},
-                                           {"RANK", "WORLD_SIZE"},
-                                           {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-                                           {"PMI_RANK", "PMI_SIZE"},
-                                           {"SLURM_PROCID", "SLURM_NTASKS"},
-                                           {"SLURM_PROCID", "SLURM_NPROCS"},
-                                           {"RANK", "WORLD_SIZE"}};
     f->rank = 0;
     f->size = 1;
     f->host = rt_faults_host_number(getenv("RT_HOST"));
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *rank = getenv(names[i][0]), *size = getenv(names[i][1]);
-        if (rank && size && (i != 1 || getenv("TORCHELASTIC_RUN_ID"))) {
+    for (int i = 0; i < RT_PLACE_NAMES; i++) {
+        const struct rt_place_names *n = &rt_place_names[i];
+        const char *rank = getenv(n->rank), *size = getenv(n->size);
+        if (!size && n->old_size)
+            size = getenv(n->old_size);
+        if (rank && size && (!n->mark || getenv(n->mark))) {
             f->rank = atoi(rank);
             f->size = atoi(size);
             return;

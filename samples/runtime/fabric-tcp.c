@@ -124,7 +124,7 @@ static bool is_gone(struct tcp_fabric *t, int rank, const char **silent_machine)
     const struct rt_card *c = &t->job.cards[rank];
     if (*silent_machine && strncmp(*silent_machine, c->machine, sizeof c->machine) == 0)
         return true;
-    int fd = rt_net_connect(&t->links.places[rank], NULL, rt_net_now_ns() + ANSWER_NS);
+    int fd = rt_net_connect(&t->links.places[rank], NULL, rt_now_ns() + ANSWER_NS);
     if (fd >= 0)
         close(fd);
     if (fd == -ETIMEDOUT || fd == -EHOSTUNREACH || fd == -ENETUNREACH)

@@ -180,7 +180,7 @@ static bool is_ready(int fd, short events, int ms)
 static bool connect_to(struct rt_lifeline *l, const union rt_net_place *to, uint64_t token)
 {
     const struct hello hello = {token, l->rank, (int32_t)getpid()};
-    int fd = rt_net_connect(to, NULL, rt_net_now_ns() + CONNECT_NS);
+    int fd = rt_net_connect(to, NULL, rt_now_ns() + CONNECT_NS);
     if (fd < 0)
         return false;
     if (send(fd, &hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello) {

@@ -36,7 +36,7 @@ static int connect_out(struct rt_tcp_links *base, int rank, int tag)
 {
     struct rt_links *l = links_of(base);
     const struct hello hello = {l->word, l->rank, tag};
-    const uint64_t end = rt_net_now_ns() + CONNECT_NS;
+    const uint64_t end = rt_now_ns() + CONNECT_NS;
     int fd = rt_net_connect(&l->places[rank], NULL, end);
     int error = fd < 0 ? fd : rt_net_send(fd, &hello, sizeof hello, end);
     if (error && fd >= 0)
@@ -107,7 +107,7 @@ static int let_in(struct rt_links *l, int fd)
         return -ENOMEM;
     }
     c->fd = fd;
-    c->deadline_ns = rt_net_now_ns() + HELLO_NS;
+    c->deadline_ns = rt_now_ns() + HELLO_NS;
     append(&l->callers, c);
     l->caller_count++;
     hear(l, c);
@@ -118,7 +118,7 @@ static int let_in(struct rt_links *l, int fd)
 
 static void drop_silent(struct rt_links *l)
 {
-    const uint64_t now = rt_net_now_ns();
+    const uint64_t now = rt_now_ns();
     for (struct rt_link *c = l->callers, *next; c; c = next) {
         next = c->next;
         if (now >= c->deadline_ns)
@@ -201,7 +201,7 @@ int rt_links_next(struct rt_links *links, int tag, int *ret_rank)
 /* To it this is a stranger who leaves at once. */
 static int is_there(struct rt_tcp_links *base, int rank)
 {
-    int fd = rt_net_connect(&links_of(base)->places[rank], NULL, rt_net_now_ns() + CONNECT_NS);
+    int fd = rt_net_connect(&links_of(base)->places[rank], NULL, rt_now_ns() + CONNECT_NS);
     if (fd >= 0)
         close(fd);
     return fd >= 0 || fd == -EMFILE || fd == -ENFILE || fd == -EADDRNOTAVAIL ? 0 : -ECONNRESET;

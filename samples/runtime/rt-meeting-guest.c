@@ -16,7 +16,7 @@ static int try_root(struct rt_meeting *m, uint64_t deadline_ns, const struct add
     const union rt_net_place *from = m->interface.any.sa_family ? &m->interface : NULL;
     int fd = -EADDRNOTAVAIL;
     for (const struct addrinfo *i = infos; i && fd < 0; i = i->ai_next) {
-        const uint64_t soon = rt_net_now_ns() + TRY_NS;
+        const uint64_t soon = rt_now_ns() + TRY_NS;
         m->root = rt_root_place(i);
         fd = rt_net_connect(&m->root, from,
                             infos->ai_next && soon < deadline_ns ? soon : deadline_ns);
@@ -51,8 +51,7 @@ static int reach_root(struct rt_meeting *m, uint64_t deadline_ns)
                              m->message_bytes);
     if (fd < 0)
         return fd;
-    while ((fd = try_root(m, deadline_ns, infos)) < 0 && rt_net_now_ns() < deadline_ns &&
-           !stays(fd)) {
+    while ((fd = try_root(m, deadline_ns, infos)) < 0 && rt_now_ns() < deadline_ns && !stays(fd)) {
         why = fd;
         nanosleep(&pause, NULL);
     }
@@ -127,7 +126,7 @@ static int be_guest_at(struct rt_meeting *m, int fd, uint64_t deadline_ns)
 
 int rt_meeting_be_guest(struct rt_meeting *m)
 {
-    const uint64_t end = rt_net_now_ns() + (uint64_t)m->seconds * 1000000000u;
+    const uint64_t end = rt_now_ns() + (uint64_t)m->seconds * 1000000000u;
     int fd = reach_root(m, end);
     if (fd < 0)
         return fd;

@@ -44,7 +44,7 @@ struct hall {
 /* The first is told. Who comes now is told, too, but not waited for long. */
 __attribute__((format(printf, 2, 3))) static void problem(struct hall *h, const char *format, ...)
 {
-    const uint64_t soon = rt_net_now_ns() + RT_MEETING_LATER_NS;
+    const uint64_t soon = rt_now_ns() + RT_MEETING_LATER_NS;
     va_list args;
     if (*h->problem)
         return;
@@ -65,7 +65,7 @@ static void problem_of(struct hall *h, int rank)
 static void answer(const struct hall *h, int fd, const char *text)
 {
     const struct rt_job *job = h->m->job;
-    const uint64_t end = rt_net_now_ns() + RT_MEETING_LATER_NS;
+    const uint64_t end = rt_now_ns() + RT_MEETING_LATER_NS;
     struct rt_answer a = {.magic = RT_MEETING_MAGIC, .word = job->word};
     snprintf(a.problem, sizeof a.problem, "%s", text);
     /* a rank that got no answer says so itself */
@@ -130,7 +130,22 @@ static void no_way_in(struct hall *h, int error)
 static bool has_gone(int fd)
 {
     char byte;
-    return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+    const ssize_t n = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+/* Another may come in the place of one that was killed while it waited. */
+static bool all_are_here(struct hall *h)
+{
+    const int others = h->m->job->size - 1;
+    for (int r = 1; r <= others && h->come == others; r++) {
+        if (has_gone(h->fds[r])) {
+            close(h->fds[r]);
+            h->fds[r] = -1;
+            h->come--;
+        }
+    }
+    return h->come == others;
 }
 
 /* Whether this one is no rank of ours; it is told why. */
@@ -220,7 +235,7 @@ static struct caller *find_place(struct hall *h, bool free)
         if (c->fd >= 0 && (!oldest || c->since_ns < oldest->since_ns))
             oldest = c;
     }
-    if (!oldest || rt_net_now_ns() - oldest->since_ns < HURRY_NS)
+    if (!oldest || rt_now_ns() - oldest->since_ns < HURRY_NS)
         return NULL;
     h->strangers++;
     turn_away(oldest);
@@ -251,7 +266,7 @@ static void let_in(struct hall *h)
             no_way_in(h, fd);
             return;
         }
-        *c = (struct caller){.fd = fd, .since_ns = rt_net_now_ns()};
+        *c = (struct caller){.fd = fd, .since_ns = rt_now_ns()};
     }
     h->is_full = !c;
 }
@@ -268,7 +283,7 @@ static void drop_silent(struct hall *h, uint64_t now)
 
 static void wait_for_callers(struct hall *h)
 {
-    const uint64_t now = rt_net_now_ns();
+    const uint64_t now = rt_now_ns();
     const uint64_t rest = now < h->end_ns ? h->end_ns - now : 0;
     const uint64_t most = h->is_full ? HURRY_NS / 4 : HELLO_NS;
     nfds_t n = 1, at = 1;
@@ -293,10 +308,10 @@ static int receive_ranks(struct hall *h)
 {
     struct rt_meeting *m = h->m;
     const int others = m->job->size - 1;
-    h->end_ns = rt_net_now_ns() + (uint64_t)m->seconds * 1000000000u;
+    h->end_ns = rt_now_ns() + (uint64_t)m->seconds * 1000000000u;
     m->job->cards[0] = m->mine.card;
     problem_of(h, 0);
-    while (h->come < others && rt_net_now_ns() < h->end_ns)
+    while (!all_are_here(h) && rt_now_ns() < h->end_ns)
         wait_for_callers(h);
     if (h->come < others)
         say_missing(h);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rt-net.h"
-#include "rt-clock.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -14,11 +13,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-uint64_t rt_net_now_ns(void)
-{
-    return rt_now_ns();
-}
 
 /* ---- addresses ---- */
 
@@ -184,7 +178,7 @@ static int wait_for(int fd, short events, uint64_t deadline_ns)
 {
     struct pollfd p = {.fd = fd, .events = events};
     for (;;) {
-        const uint64_t now = rt_net_now_ns();
+        const uint64_t now = rt_now_ns();
         if (now >= deadline_ns)
             return -ETIMEDOUT;
         const int n = poll(&p, 1, (int)((deadline_ns - now) / 1000000) + 1);

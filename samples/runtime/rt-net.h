@@ -2,7 +2,7 @@
 /*
  * rt-net.h - this host's addresses, and TCP sockets that meet deadlines.
  *
- * Sockets are nonblocking and closed on exec. Times are CLOCK_MONOTONIC's. Waiting sleeps in poll.
+ * Sockets are nonblocking and closed on exec. Times are rt_now_ns's. Waiting sleeps in poll.
  * Errors: negative errno; -ETIMEDOUT the deadline has passed, -ECONNRESET the other end has closed.
  */
 #ifndef RT_NET_H
@@ -14,14 +14,14 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "rt-clock.h"
+
 /* An address with its port. */
 union rt_net_place {
     struct sockaddr any;
     struct sockaddr_in v4;
     struct sockaddr_in6 v6;
 };
-
-uint64_t rt_net_now_ns(void);
 
 /* An address of the interfaces named in RT_INTERFACE (comma separated; the first that this host
  * has), of family `family`, AF_UNSPEC: any, IPv4 before IPv6. 0 where RT_INTERFACE isn't set; 1,

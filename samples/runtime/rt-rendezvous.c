@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "rt-meeting.h"
+#include "rt-place-names.h"
 #include "rt-root.h"
 
 #define START_S 10 /* after the rendezvous, with RT_START_TIMEOUT */
@@ -23,19 +24,6 @@ int rt_meeting_fail(const struct rt_meeting *m, int error, const char *format, .
 }
 
 /* ---- settings ---- */
-
-/* Of the first of these that is set: as the tracer looks for them. torchrun, a task of another's on
- * each host, has set both for its workers. */
-static const struct launcher {
-    const char *mark, *rank, *size;
-} launchers[] = {
-    {NULL, "RT_RANK", "RT_SIZE"},
-    {"TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE"},
-    {NULL, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-    {NULL, "PMI_RANK", "PMI_SIZE"},
-    {NULL, "SLURM_PROCID", "SLURM_NTASKS"},
-    {NULL, "RANK", "WORLD_SIZE"},
-};
 
 static int read_number(const struct rt_meeting *m, const char *name, long least, long most,
                        long *ret)
@@ -56,12 +44,12 @@ static int read_number(const struct rt_meeting *m, const char *name, long least,
 static int read_place(const struct rt_meeting *m, long *ret_rank, long *ret_size)
 {
     int got_rank = 0, got_size = 0;
-    for (size_t i = 0; i < sizeof launchers / sizeof *launchers && !got_rank && !got_size; i++) {
-        const struct launcher *l = &launchers[i];
-        if (l->mark && !getenv(l->mark))
+    for (int i = 0; i < RT_PLACE_NAMES && !got_rank && !got_size; i++) {
+        const struct rt_place_names *n = &rt_place_names[i];
+        if (n->mark && !getenv(n->mark))
             continue;
-        got_rank = read_number(m, l->rank, 0, 1 << 20, ret_rank);
-        got_size = got_rank < 0 ? got_rank : read_number(m, l->size, 0, 1 << 20, ret_size);
+        got_rank = read_number(m, n->rank, 0, 1 << 20, ret_rank);
+        got_size = got_rank < 0 ? got_rank : read_number(m, n->size, 0, 1 << 20, ret_size);
     }
     if (got_rank < 0 || got_size < 0)
         return -EINVAL;
@@ -177,7 +165,7 @@ static int fill_places(struct rt_meeting *m)
     l->places = calloc((size_t)job->size, sizeof *l->places);
     for (int r = 0; r < job->size && l->places; r++)
         l->places[r] = job->cards[r].place;
-    l->base.deadline_ns = rt_net_now_ns() + ((uint64_t)m->seconds + START_S) * 1000000000u;
+    l->base.deadline_ns = rt_now_ns() + ((uint64_t)m->seconds + START_S) * 1000000000u;
     return l->places ? 0 : -ENOMEM;
 }
 

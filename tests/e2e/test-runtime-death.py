@@ -73,27 +73,45 @@ def host_of(rank, hosts):
 
 
 told = noted = ends = 0
-for way in ("kill", "segv", "exit"):
-    for behaviour in ("ends", "deaf"):
-        victim, hosts = draw.randrange(RANKS), draw.choice(["2,2", "1,3", "3,1"])
-        status, out, notes = run(victim, way, behaviour, True, hosts)
-        judge("the victim did not die", "victim" in notes, out, notes)
-        pid, died_ns = map(int, notes["victim"].split())
-        text = f"rank {victim} ({host_of(victim, hosts)}, process {pid}) is gone"
-        print(f"{way}, others {behaviour}: {text}")
-        for rank in set(range(RANKS)) - {victim}:
-            said = f"rt: rank {rank}: {text}" in out
-            ended = f"rt: rank {rank}: ends" in out
-            note = notes.get(str(rank), "")
-            judge(f"rank {rank} was told wrongly", not note or text in note, out, notes)
-            if note:
-                print(f"  rank {rank} knew after {(int(note.split()[0]) - died_ns) / 1e6:.1f} ms")
-            told += said or bool(note)
-            noted += bool(note)
-            ends += ended
-            judge(f"rank {rank} was not told", said or mpi == "mpich", out, notes)
-            judge("a rank was ended that was to end itself", not ended or behaviour == "deaf", out,
-                  notes)
+ROUNDS = [(way, behaviour) for way in ("kill", "segv", "exit") for behaviour in ("ends", "deaf")]
+
+
+def text_of(rank, pid, hosts):
+    return f"rank {rank} ({host_of(rank, hosts)}, process {pid}) is gone"
+
+
+def round_of(way, behaviour):
+    global told, noted, ends
+    victim, hosts = draw.randrange(RANKS), draw.choice(["2,2", "1,3", "3,1"])
+    status, out, notes = run(victim, way, behaviour, True, hosts)
+    judge("the victim did not die", "victim" in notes, out, notes)
+    pid, died_ns = map(int, notes["victim"].split())
+    text = text_of(victim, pid, hosts)
+    print(f"{way}, others {behaviour}: {text}")
+    for rank in set(range(RANKS)) - {victim}:
+        said = f"rt: rank {rank}: {text}" in out
+        ended = f"rt: rank {rank}: ends" in out
+        note = notes.get(str(rank), "")
+        # rank 0 brings the news: MPICH's launcher ends it sometimes before
+        first = re.search(re.escape(text_of(0, "PID", hosts)).replace("PID", r"\d+"), note)
+        judge(f"rank {rank} was told wrongly", not note or text in note or (first and mpi == "mpich"),
+              out, notes)
+        if text in note:
+            print(f"  rank {rank} knew after {(int(note.split()[0]) - died_ns) / 1e6:.1f} ms")
+        elif note:
+            print(f"  rank {rank} saw rank 0 ended first")
+        told += said or text in note
+        noted += bool(note)
+        ends += ended
+        judge(f"rank {rank} was not told", said or mpi == "mpich", out, notes)
+        judge("a rank was ended that was to end itself", not ended or behaviour == "deaf", out, notes)
+
+
+for way, behaviour in ROUNDS:
+    round_of(way, behaviour)
+for way, behaviour in ROUNDS * 4:  # a launcher that is fast with its own killing is so by chance
+    if not told:
+        round_of(way, behaviour)
 judge("nobody was ever told", told > 0, "", {})
 judge("nobody got the error", noted > 0 or mpi == "mpich", "", {})
 judge("nobody was ended", ends > 0 or mpi == "mpich", "", {})

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The id says which descriptor of which process is the region's file; others open it through /proc.
- * Its name can't be guessed and nobody else's file can be taken for it: the token must agree. The
- * permissions are those of /proc/<pid>/fd: the same user.
+ * The region is a file without a path (rt-memory-file.h), whose name is in the id.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <stdarg.h>
@@ -13,39 +10,36 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "internal.h"
 #include "rt-clock.h"
-#include "rt-file.h"
+#include "rt-memory-file.h"
 #include "rt-process.h"
 
-#define FILE_NAME "hostnccl"
-#define ID_MAGIC  0x6c63636e74736f68ull /* "hostnccl" in memory order */
-#define PAGE      4096u
-#define LOOK_NS   100000000
+#define ID_MAGIC 0x6c63636e74736f68ull /* "hostnccl" in memory order */
+#define PAGE     4096u
+#define LOOK_NS  100000000
 
 #define TIMEOUT_MS_DEFAULT 600000u
 
 /* What lies in a ncclUniqueId. */
 struct id {
     uint64_t magic;
-    uint64_t token[2];
+    struct rt_memory_name file;
     uint64_t start; /* of the process */
-    int32_t pid, fd;
 };
 _Static_assert(sizeof(struct id) <= NCCL_UNIQUE_ID_BYTES, "fits an id");
 
 struct hostnccl_region_head {
-    uint64_t token[2];
-    uint32_t ranks;   /* atomic: 0 until the first has come */
-    uint32_t arrived; /* atomic, and what waiting ranks sleep on */
+    uint64_t token[2]; /* rt-memory-file.h has it there */
+    uint32_t ranks;    /* atomic: 0 until the first has come */
+    uint32_t arrived;  /* atomic, and what waiting ranks sleep on */
 };
-_Static_assert(sizeof(struct hostnccl_region_head) <= PAGE, "a page");
+_Static_assert(sizeof(struct hostnccl_region_head) <= PAGE && PAGE == RT_MEMORY_FILE_HEAD,
+               "a page");
 
 enum member_state { MEMBER_AWAITED, MEMBER_HERE, MEMBER_LEFT };
 
@@ -83,7 +77,7 @@ static struct id id_of(const ncclUniqueId *id)
 
 uint64_t hostnccl_region_hash(const ncclUniqueId *id)
 {
-    return id_of(id).token[0];
+    return id_of(id).file.token[0];
 }
 
 static size_t whole_pages(uint64_t bytes)
@@ -111,7 +105,7 @@ void hostnccl_region_forget(const ncclUniqueId *id)
     struct id inner = id_of(id);
     pthread_mutex_lock(&kept_lock);
     struct kept **at = &kept_files;
-    while (*at && memcmp((*at)->token, inner.token, sizeof inner.token) != 0)
+    while (*at && memcmp((*at)->token, inner.file.token, sizeof inner.file.token) != 0)
         at = &(*at)->next;
     struct kept *found = *at;
     if (found)
@@ -122,30 +116,16 @@ void hostnccl_region_forget(const ncclUniqueId *id)
     free(found);
 }
 
-static int grow(int fd, size_t bytes)
-{
-    struct rt_file_limit limit;
-    rt_file_limit_begin(&limit);
-    int result = ftruncate(fd, (off_t)bytes);
-    rt_file_limit_end(&limit);
-    return result;
-}
-
 ncclResult_t hostnccl_region_make(ncclUniqueId *ret_id)
 {
-    struct id id = {.magic = ID_MAGIC, .pid = getpid()};
-    id.start = rt_process_start(id.pid);
-    if (getrandom(id.token, sizeof id.token, 0) != sizeof id.token)
-        return hostnccl_fail(ncclSystemError, "no random numbers: %s", strerror(errno));
-    id.fd = memfd_create(FILE_NAME, MFD_CLOEXEC);
-    if (id.fd < 0)
-        return hostnccl_fail(ncclSystemError, "memfd_create: %s", strerror(errno));
-    struct hostnccl_region_head head = {.token = {id.token[0], id.token[1]}};
-    if (fchmod(id.fd, 0600) != 0 || grow(id.fd, PAGE) != 0 ||
-        pwrite(id.fd, &head, sizeof head, 0) != sizeof head || !keep(id.token, id.fd)) {
-        int error = errno;
-        close(id.fd);
-        return hostnccl_fail(ncclSystemError, "shared memory: %s", strerror(error));
+    struct id id = {.magic = ID_MAGIC};
+    const int fd = rt_memory_file_new(&id.file);
+    if (fd < 0)
+        return hostnccl_fail(ncclSystemError, "shared memory: %s", strerror(-fd));
+    id.start = rt_process_start(id.file.pid);
+    if (!keep(id.file.token, fd)) {
+        close(fd);
+        return hostnccl_fail(ncclSystemError, "shared memory: %s", strerror(ENOMEM));
     }
     memset(ret_id, 0, sizeof *ret_id);
     memcpy(ret_id->internal, &id, sizeof id);
@@ -154,36 +134,15 @@ ncclResult_t hostnccl_region_make(ncclUniqueId *ret_id)
 
 /* ---- opening ---- */
 
-/* The link is looked at first: opening whatever has the number now could have effects. */
-static int open_file(const struct id *id)
-{
-    char path[64], target[64] = "";
-    snprintf(path, sizeof path, "/proc/%d/fd/%d", id->pid, id->fd);
-    if (readlink(path, target, sizeof target - 1) < 0)
-        return -1;
-    if (strncmp(target, "/memfd:" FILE_NAME, sizeof "/memfd:" FILE_NAME - 1) != 0) {
-        errno = ENOENT;
-        return -1;
-    }
-    return open(path, O_RDWR | O_CLOEXEC);
-}
-
-static bool is_that_file(int fd, const struct id *id)
-{
-    struct hostnccl_region_head head;
-    return pread(fd, &head, sizeof head, 0) == sizeof head &&
-           memcmp(head.token, id->token, sizeof head.token) == 0;
-}
-
 /* NULL with errno. */
 static void *map_shared(int fd, const struct id *id, size_t bytes)
 {
     pthread_mutex_lock(&mappings_lock);
     struct mapping *m = mappings;
-    while (m && memcmp(m->token, id->token, sizeof m->token) != 0)
+    while (m && memcmp(m->token, id->file.token, sizeof m->token) != 0)
         m = m->next;
     if (!m && (m = malloc(sizeof *m))) {
-        *m = (struct mapping){mappings, {id->token[0], id->token[1]}, NULL, 0};
+        *m = (struct mapping){mappings, {id->file.token[0], id->file.token[1]}, NULL, 0};
         m->base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (m->base == MAP_FAILED) {
             free(m);
@@ -221,8 +180,9 @@ static ncclResult_t map_file(int fd, const struct id *id, int ranks, struct host
     size_t each = whole_pages(rt_shm_bytes(ranks));
     region->bytes = PAGE + members + notes + 3 * each;
     region->ranks = ranks;
-    if (grow(fd, region->bytes) != 0)
-        return hostnccl_fail(ncclSystemError, "shared memory: %s", strerror(errno));
+    const int error = rt_memory_file_grow(fd, region->bytes);
+    if (error)
+        return hostnccl_fail(ncclSystemError, "shared memory: %s", strerror(-error));
     char *base = map_shared(fd, id, region->bytes);
     if (!base)
         return hostnccl_fail(ncclSystemError, "shared memory: %s", strerror(errno));
@@ -256,15 +216,12 @@ ncclResult_t hostnccl_region_open(const ncclUniqueId *id, int ranks, struct host
     struct id inner = id_of(id);
     if (inner.magic != ID_MAGIC)
         return hostnccl_fail(ncclInvalidArgument, "this id was not made by ncclGetUniqueId here");
-    int fd = open_file(&inner);
-    if (fd >= 0 && !is_that_file(fd, &inner)) {
-        close(fd);
-        fd = -1;
-    }
+    const int fd = rt_memory_file_open(&inner.file);
     if (fd < 0)
         return hostnccl_fail(ncclSystemError,
-                             "the id's process, %d, has ended, or the id was used up", inner.pid);
-    struct hostnccl_region region = {.creator_pid = inner.pid, .creator_start = inner.start};
+                             "the id's process, %d, has ended, or the id was used up",
+                             inner.file.pid);
+    struct hostnccl_region region = {.creator_pid = inner.file.pid, .creator_start = inner.start};
     ncclResult_t result = agree_on_ranks(fd, ranks);
     if (result == ncclSuccess)
         result = map_file(fd, &inner, ranks, &region);

@@ -40,7 +40,7 @@ struct agent {
 
 static uint64_t now_ns(void)
 {
-    return rt_net_now_ns();
+    return rt_now_ns();
 }
 
 static void say(struct agent *a, int status, const char *text)

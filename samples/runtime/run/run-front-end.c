@@ -14,7 +14,7 @@ void run_front_end_within(struct run_front *f, uint64_t ns)
     if (f->is_ending)
         return;
     f->is_ending = true;
-    f->next_ns = rt_net_now_ns() + ns;
+    f->next_ns = rt_now_ns() + ns;
     f->next_signal = SIGTERM;
 }
 
@@ -30,7 +30,7 @@ void run_front_close(struct run_front *f)
     if (f->phase == RUN_CLOSING)
         return;
     f->phase = RUN_CLOSING;
-    f->next_ns = rt_net_now_ns() + KILL_NS;
+    f->next_ns = rt_now_ns() + KILL_NS;
     run_front_tell_all(f, RUN_END, 0, NULL);
     for (int h = 0; h < f->o->host_count; h++) /* whose way there hangs */
         if (f->places[h].pid > 0 && !f->places[h].is_gone && !f->places[h].is_there)
@@ -63,7 +63,7 @@ static void give_up_places(struct run_front *f)
 /* The deadline has passed. */
 void run_front_go_further(struct run_front *f)
 {
-    const uint64_t now = rt_net_now_ns();
+    const uint64_t now = rt_now_ns();
     if (f->phase < RUN_RUNNING) {
         for (int h = 0; h < f->o->host_count; h++)
             if (f->places[h].pid > 0 && !f->places[h].is_ready && !f->can_not_start)

@@ -47,7 +47,7 @@ static int wait_for_place(const struct run_place *p)
 /* What is wrong with other hosts is soon known, too. */
 static void fail_to_start(struct run_front *f)
 {
-    const uint64_t soon = rt_net_now_ns() + RUN_SECOND_NS;
+    const uint64_t soon = rt_now_ns() + RUN_SECOND_NS;
     f->can_not_start = true;
     if (f->next_ns > soon)
         f->next_ns = soon;

@@ -68,10 +68,10 @@ void run_front_stop(struct run_front *f)
     sigpending(&pending);
     if (sigismember(&pending, SIGCONT)) /* a stop would forget it */
         return;
-    const uint64_t start = rt_net_now_ns();
+    const uint64_t start = rt_now_ns();
     raise(SIGSTOP);
     if (f->next_ns != UINT64_MAX) /* nobody had that time */
-        f->next_ns += rt_net_now_ns() - start;
+        f->next_ns += rt_now_ns() - start;
 }
 
 static const int passed_on[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,

@@ -92,7 +92,7 @@ enum { POLLED_SIGNALS, POLLED_INPUT, POLLED_OUTPUT, POLLED_PLACES = POLLED_OUTPU
 
 static int timeout_of(const struct run_front *f)
 {
-    const uint64_t now = rt_net_now_ns();
+    const uint64_t now = rt_now_ns();
     if (f->next_ns == UINT64_MAX)
         return -1;
     return now >= f->next_ns ? 0 : (int)((f->next_ns - now) / 1000000) + 1;
@@ -136,7 +136,7 @@ static void serve(struct run_front *f)
             if (f->polled[POLLED_PLACES + h * 2].revents)
                 run_front_hear(f, &f->places[h]);
         step(f);
-        if (rt_net_now_ns() >= f->next_ns)
+        if (rt_now_ns() >= f->next_ns)
             run_front_go_further(f);
         for (int h = 0; h < f->o->host_count; h++)
             if (f->places[h].pid > 0)
@@ -153,7 +153,7 @@ static void name_job(struct run_front *f)
 {
     unsigned char bytes[16] = {0};
     if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
-        memcpy(bytes, &(uint64_t){rt_net_now_ns()}, sizeof(uint64_t));
+        memcpy(bytes, &(uint64_t){rt_now_ns()}, sizeof(uint64_t));
     for (size_t i = 0; i < sizeof bytes; i++)
         snprintf(f->job + i * 2, 3, "%02x", bytes[i]);
 }
@@ -164,7 +164,7 @@ int run_front(const struct run_options *o)
     f.places = calloc((size_t)o->host_count, sizeof *f.places);
     f.ranks = calloc((size_t)o->size, sizeof *f.ranks);
     f.polled = calloc((size_t)o->host_count * 2 + POLLED_PLACES, sizeof *f.polled);
-    f.next_ns = rt_net_now_ns() + (uint64_t)o->start_s * RUN_SECOND_NS;
+    f.next_ns = rt_now_ns() + (uint64_t)o->start_s * RUN_SECOND_NS;
     if (!f.places || !f.ranks || !f.polled || run_output_init(&f.output, o->size, o->tags_output) ||
         run_front_watch_signals(&f)) {
         fputs("rt-run: no memory, or no descriptors\n", stderr);

@@ -15,22 +15,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "calls.h"
+
 #define SPAWNED 2
 
 static int rank;
-static struct {
-    const char *name;
-    int times;
-} calls[64];
-
-static void count_call(const char *name)
-{
-    int i = 0;
-    while (calls[i].name && strcmp(calls[i].name, name) != 0)
-        i++;
-    calls[i].name = name;
-    calls[i].times++;
-}
 
 static void expect(int good, const char *what)
 {
@@ -39,9 +28,6 @@ static void expect(int good, const char *what)
     fprintf(stderr, "processes, rank %d: %s\n", rank, what);
     MPI_Abort(MPI_COMM_WORLD, 1);
 }
-
-#define CALL(name, ...)                                                                            \
-    (count_call("MPI_" #name), expect(MPI_##name(__VA_ARGS__) == MPI_SUCCESS, "MPI_" #name))
 
 /* For what an MPI need not have: whether it worked, counted as a call all the same. */
 static int worked(const char *name, int result)
@@ -158,17 +144,6 @@ static void join(void)
     close(fd);
 }
 
-static void write_calls(const char *folder, const char *name)
-{
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s.%d", folder, name, rank);
-    FILE *f = fopen(path, "w");
-    expect(f != NULL, path);
-    for (int i = 0; calls[i].name; i++)
-        fprintf(f, "%s %d\n", calls[i].name, calls[i].times);
-    fclose(f);
-}
-
 int main(int argc, char **argv)
 {
     MPI_Comm parent;
@@ -190,6 +165,6 @@ int main(int argc, char **argv)
         names();
     }
     CALL(Finalize);
-    write_calls(argv[1], argc > 2 ? argv[2] : "calls");
+    expect(write_calls(argv[1], argc > 2 ? argv[2] : "calls", rank), "its calls in a file");
     return 0;
 }

@@ -10,22 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calls.h"
+
 #define PARTS 3
 
 static int rank, size;
-static struct {
-    const char *name;
-    int times;
-} calls[128];
-
-static void count_call(const char *name)
-{
-    int i = 0;
-    while (calls[i].name && strcmp(calls[i].name, name) != 0)
-        i++;
-    calls[i].name = name;
-    calls[i].times++;
-}
 
 static void expect(int holds, const char *what)
 {
@@ -34,9 +23,6 @@ static void expect(int holds, const char *what)
     fprintf(stderr, "rank %d: not as it must be: %s\n", rank, what);
     exit(1);
 }
-
-#define CALL(name, ...)                                                                            \
-    (count_call("MPI_" #name), expect(MPI_##name(__VA_ARGS__) == MPI_SUCCESS, "MPI_" #name))
 
 static void add_up(MPI_Comm comm, int expected)
 {
@@ -121,17 +107,6 @@ static void with_world(void)
     CALL(Finalize);
 }
 
-static void write_calls(const char *folder)
-{
-    char path[4096];
-    snprintf(path, sizeof path, "%s/calls.%d", folder, rank);
-    FILE *f = fopen(path, "w");
-    expect(f != NULL, path);
-    for (int i = 0; calls[i].name; i++)
-        fprintf(f, "%s %d\n", calls[i].name, calls[i].times);
-    fclose(f);
-}
-
 int main(int argc, char **argv)
 {
     MPI_Session first, second;
@@ -156,6 +131,6 @@ int main(int argc, char **argv)
     CALL(Comm_free, &comm);
     MPI_Group_free(&all);
     CALL(Session_finalize, &second);
-    write_calls(argv[1]);
+    expect(write_calls(argv[1], "calls", rank), "its calls in a file");
     return 0;
 }

@@ -137,7 +137,7 @@ static int patient_rank(struct rt_links *links, void *argument)
     int error = t ? 0 : -ENOMEM;
     if (!error && p->is_connected) /* both ways */
         error = rt_allreduce(t, &value, &value, 1, RT_INT32, RT_SUM);
-    links->base.deadline_ns = rt_net_now_ns() + 30000000;
+    links->base.deadline_ns = rt_now_ns() + 30000000;
     if (!error && links->rank == 0) {
         error = t->ops->recv(t, &value, sizeof value, 1, &r);
         error = error ? error : t->ops->wait(t, &r, 1);

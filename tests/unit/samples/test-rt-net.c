@@ -24,7 +24,7 @@
 
 static uint64_t in_ms(unsigned ms)
 {
-    return rt_net_now_ns() + (uint64_t)ms * 1000000u;
+    return rt_now_ns() + (uint64_t)ms * 1000000u;
 }
 
 static union rt_net_place any_port(void)
