@@ -11,13 +11,13 @@ static const struct rt_place_names {
     const char *rank, *size;
     const char *old_size; /* in place of `size` from a launcher that hasn't that one; NULL none */
 } rt_place_names[] = {
-    {NULL, "RT_RANK", "RT_SIZE", NULL},
+    {.rank = "RT_RANK", .size = "RT_SIZE"},
     /* a task of another launcher's on each host, it has set both for its workers */
-    {"TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE", NULL},
-    {NULL, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL},
-    {NULL, "PMI_RANK", "PMI_SIZE", NULL},
-    {NULL, "SLURM_PROCID", "SLURM_NTASKS", "SLURM_NPROCS"},
-    {NULL, "RANK", "WORLD_SIZE", NULL},
+    {.mark = "TORCHELASTIC_RUN_ID", .rank = "RANK", .size = "WORLD_SIZE"},
+    {.rank = "OMPI_COMM_WORLD_RANK", .size = "OMPI_COMM_WORLD_SIZE"},
+    {.rank = "PMI_RANK", .size = "PMI_SIZE"},
+    {.rank = "SLURM_PROCID", .size = "SLURM_NTASKS", .old_size = "SLURM_NPROCS"},
+    {.rank = "RANK", .size = "WORLD_SIZE"},
 };
 enum { RT_PLACE_NAMES = sizeof rt_place_names / sizeof *rt_place_names };
 
