@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include "../near.h"
 #include "analyses/analyses.h"
 #include "scene.h"
 
@@ -70,8 +71,8 @@ static void killed_rank_that_others_wait_for_is_named(void **state)
     RsModel *m;
     g_autoptr(RsResults) r = analyze(&s, &m);
     const RsFinding *f = assert_names(r, 2);
-    assert_float_equal(f->cost_s, 4 - 1.1, 1e-6);
-    assert_float_equal(f->t_start_s, 1.1, 1e-6);
+    assert_near(f->cost_s, 4 - 1.1, 1e-6);
+    assert_near(f->t_start_s, 1.1, 1e-6);
     assert_non_null(strstr(f->title, "was killed at 3.950 s outside of all recorded calls"));
     assert_non_null(strstr(f->title, "3 ranks waiting in MPI_Op"));
     assert_true(says(f, "rank 0 waited 2.900 s in MPI_Op, number 2 on world, then was killed"));
@@ -92,7 +93,7 @@ static void chain_of_receives_leads_to_its_end(void **state)
     RsModel *m;
     g_autoptr(RsResults) r = analyze(&s, &m);
     const RsFinding *f = assert_names(r, 3);
-    assert_float_equal(f->cost_s, 5 - 1.4, 1e-6); /* those behind wait for who waits */
+    assert_near(f->cost_s, 5 - 1.4, 1e-6); /* those behind wait for who waits */
     assert_true(says(f, "rank 1 waited 3.600 s in MPI_Recv from rank 3"));
     assert_false(says(f, "rank 0"));
     rs_model_free(m);
@@ -236,7 +237,7 @@ static void rank_that_crashes_after_a_wait_is_named(void **state)
     RsModel *m;
     g_autoptr(RsResults) r = analyze(&s, &m);
     const RsFinding *f = assert_names(r, 1);
-    assert_float_equal(f->confidence, 0.5, 1e-9); /* or all were cancelled */
+    assert_near(f->confidence, 0.5, 1e-9); /* or all were cancelled */
     assert_true(says(f, "outside of all recorded calls; the last, MPI_Waitall, had ended at 1.21"));
     assert_non_null(strstr(f->remedy, "ended as a whole"));
     rs_model_free(m);
@@ -271,7 +272,7 @@ static void rank_that_hung_wants_a_look_at_its_stack(void **state)
     RsModel *m;
     g_autoptr(RsResults) r = analyze(&s, &m);
     const RsFinding *f = assert_names(r, 2);
-    assert_float_equal(f->confidence, 0.9, 1e-9);
+    assert_near(f->confidence, 0.9, 1e-9);
     assert_non_null(strstr(f->remedy, "py-spy"));
     assert_true(says(f, "outside of all recorded calls; the last, MPI_Op, had ended at 1.000 s"));
     rs_model_free(m);
@@ -301,7 +302,7 @@ static void ranks_that_wait_for_each_other_are_a_cycle(void **state)
             assert_int_equal(f->ranks->len, 3);
             for (gint i = 0; i < 3; i++)
                 assert_int_equal(g_array_index(f->ranks, gint32, i), i);
-            assert_float_equal(f->cost_s, 5 - 1.4, 1e-6);
+            assert_near(f->cost_s, 5 - 1.4, 1e-6);
             assert_true(says(f, "rank 2 waited for rank 0 in MPI_Recv from rank 0, since 1.400 s"));
         }
         rs_model_free(m);

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../near.h"
 #include "coll-cases.h"
 #include "rt-coll.h"
 
@@ -161,10 +162,10 @@ static void costs_grow_with_bytes_and_follow_their_formulas(void **state)
     double flat = rt_cost_ring(&across, 8, 1e8);
     double levels = rt_cost_hierarchical(&inside, &across, rt_cost_ring, 2, 4, 1e8);
     assert_true(levels < flat);
-    assert_float_equal(rt_cost_ring(&across, 2, 1e6), 2 * 3e-5 + 1e6 * 8e-9 + 5e5 * 5e-11, 1e-12);
-    assert_float_equal(rt_cost_recursive_doubling(&across, 4, 1e6),
-                       2 * (3e-5 + 1e6 * (8e-9 + 5e-11)), 1e-12);
-    assert_float_equal(rt_cost_recursive_doubling(&across, 5, 0), 4 * 3e-5, 1e-12);
+    assert_near(rt_cost_ring(&across, 2, 1e6), 2 * 3e-5 + 1e6 * 8e-9 + 5e5 * 5e-11, 1e-12);
+    assert_near(rt_cost_recursive_doubling(&across, 4, 1e6), 2 * (3e-5 + 1e6 * (8e-9 + 5e-11)),
+                1e-12);
+    assert_near(rt_cost_recursive_doubling(&across, 5, 0), 4 * 3e-5, 1e-12);
 }
 
 int main(void)
