@@ -46,9 +46,9 @@ int rt_gradients_begin(struct rt_gradients *g, uint64_t rows)
     g->step_rows += rows;
     if (!g->weighted || !last_pass(g))
         return 0;
-    g->rows = (double)g->step_rows;
-    g->rows_handle = rt_allreduce_async("gradients.rows", &g->rows, &g->rows, 1, RT_FLOAT64, RT_SUM,
-                                        1, 1, g->options);
+    /* an integer: of a float compression would leave 11 bits, or infinity */
+    g->rows_handle = rt_allreduce_async("gradients.rows", &g->step_rows, &g->rows, 1, RT_UINT64,
+                                        RT_SUM, 1, 1, g->options);
     return g->rows_handle < 0 ? g->rows_handle : 0;
 }
 
@@ -84,7 +84,7 @@ int rt_gradients_wait(struct rt_gradients *g)
     }
     if (result < 0)
         return result;
-    for (unsigned i = 0; g->weighted && i < g->n; i++)
+    for (unsigned i = 0; g->weighted && g->rows > 0 && i < g->n; i++)
         for (uint64_t k = 0; k < g->gradient[i].count; k++)
             g->gradient[i].data[k] /= (float)g->rows;
     return 1;
@@ -92,13 +92,14 @@ int rt_gradients_wait(struct rt_gradients *g)
 
 int rt_mean_over_ranks(const char *name, double *values, unsigned n, double weight)
 {
+    static const struct rt_options whole = {.compression = RT_COMPRESSION_NONE};
     double sums[METRICS_MAX + 1];
     if (n > METRICS_MAX)
         return -EINVAL;
     for (unsigned i = 0; i < n; i++)
         sums[i] = weight == 0 ? 0 : values[i] * weight;
     sums[n] = weight;
-    int handle = rt_allreduce_async(name, sums, sums, n + 1, RT_FLOAT64, RT_SUM, 1, 1, NULL);
+    int handle = rt_allreduce_async(name, sums, sums, n + 1, RT_FLOAT64, RT_SUM, 1, 1, &whole);
     int result = handle < 0 ? handle : rt_wait(handle);
     if (result < 0)
         return result;

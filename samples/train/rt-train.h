@@ -76,17 +76,17 @@ struct rt_gradient {
  * Even: every rank has as many rows in every pass. A pass adds its mean over rows, and the result
  * is the mean over passes and ranks. Weighted: a pass adds its sum over rows, and the result is the
  * sum of all ranks divided by the rows of all ranks: right for parts that differ, and where ranks
- * joined.
+ * joined. Where no rank has rows it is zero.
  */
 struct rt_gradients {
     const struct rt_gradient *gradient; /* borrowed */
     unsigned n, passes;
     bool weighted;
-    const struct rt_options *options; /* of each allreduce; borrowed, NULL: none */
+    const struct rt_options *options; /* of each allreduce; borrowed, NULL: none. Gradients alone
+                                         are compressed: rows are counted whole */
     /* what follows belongs to the functions */
     unsigned pass;
-    uint64_t step_rows;
-    double rows;
+    uint64_t step_rows, rows; /* this rank's, all ranks' */
     int rows_handle;
     int *handle; /* n; -1: not handed over */
 };
@@ -104,8 +104,8 @@ int rt_gradients_wait(struct rt_gradients *g);
 
 /* ---- metrics ---- */
 
-/* values[i] becomes its mean over the ranks, each counted `weight` times (rows, say). A weight of 0
- * on every rank gives zeros. At most 16. */
+/* values[i] becomes its mean over the ranks, each counted `weight` times (rows, say), whatever
+ * RT_COMPRESSION says in double. A weight of 0 on every rank gives zeros. -EINVAL: more than 16. */
 int rt_mean_over_ranks(const char *name, double *values, unsigned n, double weight);
 
 /* ---- checkpoints ---- */

@@ -10,13 +10,16 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
+#include "../near.h"
 #include "rt-train.h"
 
 #define RANKS 3
-static double others;      /* the other ranks' sum, of every element */
-static double others_rows; /* ... of float64 tensors */
+static double others;         /* the other ranks' sum, of every element */
+static uint64_t others_rows;  /* ... of their counts of rows */
+static double others_metrics; /* ... of float64 tensors */
 static int begun, waited, fail_at;
 static char last_name[64];
 
@@ -27,9 +30,13 @@ int rt_allreduce_async(const char *name, const void *in, void *out, uint64_t cou
     if (begun == fail_at)
         return -EINVAL;
     strncpy(last_name, name, sizeof last_name - 1);
+    /* RT_COMPRESSION may say so of all floats for which no options say otherwise */
+    const bool is_compressed = !options || options->compression != RT_COMPRESSION_NONE;
     for (uint64_t i = 0; i < count; i++) {
-        if (type == RT_FLOAT64)
-            ((double *)out)[i] = ((const double *)in)[i] + others_rows;
+        if (type == RT_UINT64)
+            ((uint64_t *)out)[i] = ((const uint64_t *)in)[i] + others_rows;
+        else if (type == RT_FLOAT64)
+            ((double *)out)[i] = is_compressed ? NAN : ((const double *)in)[i] + others_metrics;
         else
             ((float *)out)[i] = (float)((prescale * ((const float *)in)[i] + others) * postscale /
                                         (op == RT_AVG ? RANKS : 1));
@@ -50,7 +57,8 @@ static void start(struct rt_gradients *g, unsigned passes, bool weighted)
 {
     begun = waited = 0;
     fail_at = -1;
-    others = others_rows = 0;
+    others = others_metrics = 0;
+    others_rows = 0;
     assert_int_equal(rt_gradients_init(g, gradients, 2, passes, weighted), 0);
 }
 
@@ -81,9 +89,9 @@ static void even_gradients_are_the_mean_over_passes_and_ranks(void **state)
     assert_int_equal(rt_gradients_wait(&g), 1);
     assert_int_equal(begun, 2);
     assert_int_equal(waited, 2);
-    assert_float_equal(first[0], (6.0 + 4) / 2 / 3, 1e-6);
-    assert_float_equal(first[1], (4.0 + 4) / 2 / 3, 1e-6);
-    assert_float_equal(second[0], (6.0 + 4) / 2 / 3, 1e-6);
+    assert_near(first[0], (6.0 + 4) / 2 / 3, 1e-6);
+    assert_near(first[1], (4.0 + 4) / 2 / 3, 1e-6);
+    assert_near(second[0], (6.0 + 4) / 2 / 3, 1e-6);
     rt_gradients_release(&g);
 }
 
@@ -103,10 +111,25 @@ static void weighted_gradients_are_divided_by_all_rows(void **state)
         }
         assert_int_equal(begun, 3 * (step + 1));
         assert_int_equal(waited, begun);
-        assert_float_equal(first[0], 12.0 / 10, 1e-6);
-        assert_float_equal(first[1], 14.0 / 10, 1e-6);
-        assert_float_equal(second[0], 16.0 / 10, 1e-6);
+        assert_near(first[0], 12.0 / 10, 1e-6);
+        assert_near(first[1], 14.0 / 10, 1e-6);
+        assert_near(second[0], 16.0 / 10, 1e-6);
     }
+    rt_gradients_release(&g);
+}
+
+static void weighted_gradients_of_no_rows_are_zero(void **state)
+{
+    struct rt_gradients g;
+    start(&g, 1, true);
+    add(7, 7, 7); /* of the step before */
+    assert_int_equal(rt_gradients_begin(&g, 0), 0);
+    rt_gradients_ready(&g, 1);
+    rt_gradients_ready(&g, 0);
+    assert_int_equal(rt_gradients_wait(&g), 1);
+    assert_near(first[0], 0, 0);
+    assert_near(first[1], 0, 0);
+    assert_near(second[0], 0, 0);
     rt_gradients_release(&g);
 }
 
@@ -128,14 +151,14 @@ static void mean_counts_each_rank_by_its_weight(void **state)
     double values[17] = {2, 5};
     begun = 0;
     fail_at = -1;
-    others_rows = 6; /* of the sums, and of the weights */
+    others_metrics = 6; /* of the sums, and of the weights */
     assert_int_equal(rt_mean_over_ranks("loss", values, 2, 4), 0);
-    assert_float_equal(values[0], (8.0 + 6) / 10, 1e-12);
-    assert_float_equal(values[1], (20.0 + 6) / 10, 1e-12);
-    others_rows = 0;
-    values[0] = 0.0 / 1;
+    assert_near(values[0], (8.0 + 6) / 10, 1e-12);
+    assert_near(values[1], (20.0 + 6) / 10, 1e-12);
+    others_metrics = 0;
+    values[0] = NAN; /* of no rows */
     assert_int_equal(rt_mean_over_ranks("loss", values, 1, 0), 0);
-    assert_float_equal(values[0], 0, 1e-12);
+    assert_near(values[0], 0, 1e-12);
     assert_int_equal(rt_mean_over_ranks("loss", values, 17, 1), -EINVAL);
 }
 
@@ -144,6 +167,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(even_gradients_are_the_mean_over_passes_and_ranks),
         cmocka_unit_test(weighted_gradients_are_divided_by_all_rows),
+        cmocka_unit_test(weighted_gradients_of_no_rows_are_zero),
         cmocka_unit_test(failure_is_returned),
         cmocka_unit_test(mean_counts_each_rank_by_its_weight),
     };
