@@ -285,6 +285,15 @@ static void legacy_stream_is_off_limits_while_a_blocking_stream_is_captured(void
                          cudaErrorStreamCaptureImplicit);
         assert_spoilt(s);
     }
+    cudaEvent_t event;
+    OK(cudaEventCreate(&event));
+    OK(cudaStreamCreate(&s));
+    OK(cudaStreamBeginCapture(s, cudaStreamCaptureModeRelaxed));
+    assert_int_equal(cudaEventRecord(event, NULL), cudaErrorStreamCaptureImplicit);
+    assert_spoilt(s);
+    OK(cudaEventQuery(event)); /* as if it had not been tried */
+    OK(cudaEventSynchronize(event));
+    OK(cudaEventDestroy(event));
     s = new_capture(cudaStreamCaptureModeRelaxed);
     OK(cudaMemsetAsync(block, 0, 8, NULL));
     OK(cudaStreamIsCapturing(NULL, &status));

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "cuda_runtime.h"
 
@@ -127,6 +128,41 @@ static void wait_event_holds_back_another_stream(void **state)
     assert_int_equal(log.entries[1], 2);
     cudaStreamDestroy(a);
     cudaStreamDestroy(b);
+    sem_destroy(&gate);
+}
+
+static void wait_is_for_the_last_record_before_it_and_no_later_one(void **state)
+{
+    struct log log = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct log_task first = {&log, 1}, second = {&log, 2};
+    const struct timespec look = {.tv_nsec = 1000000};
+    sem_t gate;
+    sem_init(&gate, 0, 0);
+    cudaStream_t slow = new_stream(cudaStreamNonBlocking);
+    cudaStream_t idle = new_stream(cudaStreamNonBlocking);
+    cudaStream_t waits = new_stream(cudaStreamNonBlocking);
+    cudaEvent_t event;
+    cudaEventCreate(&event);
+    cudaLaunchHostFunc(slow, wait_at_gate, &gate);
+    cudaLaunchHostFunc(slow, append, &first);
+    cudaEventRecord(event, slow);
+    assert_int_equal(cudaStreamWaitEvent(waits, event, 0), cudaSuccess);
+    cudaLaunchHostFunc(waits, append, &second);
+    assert_int_equal(cudaEventRecord(event, idle), cudaSuccess);
+    assert_int_equal(cudaEventSynchronize(event), cudaSuccess); /* the later one is reached */
+    for (int i = 0; i < 20; i++) { /* a wait that was ended would end meanwhile, most likely */
+        assert_int_equal(cudaStreamQuery(waits), cudaErrorNotReady);
+        nanosleep(&look, NULL);
+    }
+    sem_post(&gate);
+    assert_int_equal(cudaStreamSynchronize(waits), cudaSuccess);
+    assert_int_equal(log.n, 2);
+    assert_int_equal(log.entries[0], 1);
+    assert_int_equal(log.entries[1], 2);
+    cudaEventDestroy(event);
+    cudaStreamDestroy(slow);
+    cudaStreamDestroy(idle);
+    cudaStreamDestroy(waits);
     sem_destroy(&gate);
 }
 
@@ -285,6 +321,7 @@ int main(void)
         cmocka_unit_test(stream_runs_tasks_in_order_after_the_call),
         cmocka_unit_test(event_is_reached_when_what_came_before_it_is_done),
         cmocka_unit_test(wait_event_holds_back_another_stream),
+        cmocka_unit_test(wait_is_for_the_last_record_before_it_and_no_later_one),
         cmocka_unit_test(legacy_stream_waits_for_blocking_streams_and_they_for_it),
         cmocka_unit_test(destroyed_stream_still_runs_what_it_has),
         cmocka_unit_test(memory_is_aligned_set_and_copied_in_stream_order),
