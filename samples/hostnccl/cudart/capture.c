@@ -37,6 +37,15 @@ static unsigned under_way; /* atomic */
 static unsigned long long last_id;
 static __thread enum cudaStreamCaptureMode thread_mode;
 
+/* Those of the parent's streams never end. */
+void cudart_captures_after_fork(void)
+{
+    lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    captures = NULL;
+    under_way = 0;
+    thread_mode = cudaStreamCaptureModeGlobal;
+}
+
 static bool none(void)
 {
     return __atomic_load_n(&under_way, __ATOMIC_ACQUIRE) == 0;

@@ -58,6 +58,7 @@ struct cudart_place {
 unsigned cudart_generation(void);
 /* In a child, at its begin. */
 void cudart_streams_after_fork(void);
+void cudart_captures_after_fork(void);
 void cudart_registry_after_fork(void);
 
 /* device.c */

@@ -14,6 +14,7 @@ struct reached {
 
 struct CUgraphExec_st {
     uint32_t magic;
+    unsigned generation; /* its streams' */
     unsigned long long flags;
     struct cudart_body *body;
     pthread_mutex_t lock; /* what follows */
@@ -179,6 +180,7 @@ static cudaGraphExec_t exec_new(struct cudart_body *body, unsigned long long fla
         return NULL;
     pthread_mutex_init(&exec->lock, NULL);
     exec->magic = EXEC_MAGIC;
+    exec->generation = cudart_generation();
     exec->flags = flags;
     exec->body = body_hold(body);
     exec->lanes = calloc(body->lanes, sizeof(cudaStream_t));
@@ -195,7 +197,7 @@ static cudaGraphExec_t exec_new(struct cudart_body *body, unsigned long long fla
 
 static bool is_exec(cudaGraphExec_t exec)
 {
-    return exec && exec->magic == EXEC_MAGIC;
+    return exec && exec->magic == EXEC_MAGIC && exec->generation == cudart_generation();
 }
 
 CUDART_EXPORT cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *pGraphExec,

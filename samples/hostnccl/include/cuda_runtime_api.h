@@ -16,8 +16,10 @@
  * launched, its branches at once. A graph can't be built node by node, changed, or launched into
  * another capture; cudaStreamGetCaptureInfo tells no dependencies.
  *
- * Forks: a child of a process has the memory, but no stream or event of its parent's: they are
- * cudaErrorInvalidResourceHandle there. What it makes itself works, which CUDA doesn't promise.
+ * Forks: a child of a process has the memory and the graphs, but no stream or event of its
+ * parent's: they are cudaErrorInvalidResourceHandle there. Executable graphs are
+ * cudaErrorInvalidValue, and captures that were under way are none. What it makes itself works,
+ * which CUDA doesn't promise.
  *
  * Kernels: a program that nvcc made loads and runs (with the shared runtime: -cudart shared); the
  * launch of a kernel is cudaErrorNoKernelImageForDevice, as on a device it wasn't compiled for.

@@ -12,7 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cudart-check.h"
 
@@ -259,6 +261,64 @@ static void error_of_a_branch_is_the_launch_streams(void **state)
     OK(cudaStreamDestroy(b));
 }
 
+/* ---- forks ---- */
+
+/* A graph of two branches: with one alone no stream of its own would be needed. */
+static cudaGraphExec_t new_branches(cudaStream_t a, cudaStream_t b, int *n)
+{
+    OK(cudaStreamBeginCapture(a, cudaStreamCaptureModeGlobal));
+    lead(a, b);
+    OK(cudaLaunchHostFunc(b, increment, n));
+    lead(b, a);
+    OK(cudaLaunchHostFunc(a, increment, n));
+    return end_and_instantiate(a);
+}
+
+/* 0, or the line of what was not as it should be. */
+static int check_in_child(cudaStream_t captured, cudaGraphExec_t parents)
+{
+    int n = 0;
+    void *p;
+    enum cudaStreamCaptureStatus status;
+    alarm(20); /* to hang is to fail */
+    if (cudaStreamIsCapturing(captured, &status) != cudaErrorInvalidResourceHandle)
+        return __LINE__;
+    if (cudaMalloc(&p, 100) != cudaSuccess || cudaFree(p) != cudaSuccess)
+        return __LINE__; /* the parent's capture forbids nothing here */
+    cudaStream_t a = new_stream(), b = new_stream();
+    if (cudaGraphLaunch(parents, a) != cudaErrorInvalidValue ||
+        cudaGraphExecDestroy(parents) != cudaErrorInvalidValue)
+        return __LINE__;
+    cudaGraphExec_t own = new_branches(a, b, &n);
+    OK(cudaGraphLaunch(own, a));
+    OK(cudaStreamSynchronize(a));
+    return n == 2 ? 0 : __LINE__;
+}
+
+static void child_of_a_fork_has_no_part_in_captures_and_launches(void **state)
+{
+    int n = 0, status = -1;
+    cudaStream_t a = new_stream(), b = new_stream(), other = new_stream();
+    cudaGraphExec_t exec = new_branches(a, b, &n);
+    OK(cudaGraphLaunch(exec, a));
+    OK(cudaStreamSynchronize(a));
+    OK(cudaStreamBeginCapture(other, cudaStreamCaptureModeGlobal));
+    pid_t child = fork();
+    if (child == 0)
+        _exit(check_in_child(other, exec) ? 1 : 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(status_of(other), cudaStreamCaptureStatusActive);
+    OK(cudaStreamEndCapture(other, NULL));
+    OK(cudaGraphLaunch(exec, a));
+    OK(cudaStreamSynchronize(a));
+    assert_int_equal(n, 4);
+    OK(cudaGraphExecDestroy(exec));
+    OK(cudaStreamDestroy(a));
+    OK(cudaStreamDestroy(b));
+    OK(cudaStreamDestroy(other));
+}
+
 static void external_events_are_of_each_launch(void **state)
 {
     cudaEvent_t started, done;
@@ -366,6 +426,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(info_and_nodes_tell_of_the_capture),
         cmocka_unit_test(launches_of_one_graph_follow_each_other_and_outlive_it),
         cmocka_unit_test(error_of_a_branch_is_the_launch_streams),
+        cmocka_unit_test(child_of_a_fork_has_no_part_in_captures_and_launches),
         cmocka_unit_test(external_events_are_of_each_launch),
         cmocka_unit_test(rows_are_copied_and_filled_alone),
         cmocka_unit_test(memory_of_a_graph_is_there_in_each_launch),
