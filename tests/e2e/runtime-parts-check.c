@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * runtime-parts-check - one rank of a test of what the runtime does beside allreduce and broadcast:
- * allgather, alltoall and reducescatter of uneven rows, groups, join; exit 1 and a line where a
- * result is wrong.
+ * allgather, alltoall and reducescatter of uneven rows, groups, join, priorities, poll; exit 1 and
+ * a line where a result is wrong.
  *
  * Inputs encode rank, tensor and index; what must come is computed one rank after the other. Two
  * threads hand over at once, every rank in another order.
  */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -317,6 +318,61 @@ static void check_joined_root(void)
     CHECK(rt_wait(rt_broadcast_async("rootless", data, 2, RT_INT32, 0, NULL)) == 0, "after join");
 }
 
+/* ---- priorities, poll ---- */
+
+static void gate(void)
+{
+    int32_t one = 1;
+    CHECK(rt_wait(rt_allreduce_async("gate", &one, &one, 1, RT_INT32, RT_SUM, 1, 1, NULL)) == 0,
+          "gate");
+}
+
+/* Rank 0 hands over when all others have looked. */
+static void check_poll(void)
+{
+    int32_t one = 1;
+    int handle = -1;
+    if (rt_rank() == 0)
+        gate();
+    handle = rt_allreduce_async("polled", &one, &one, 1, RT_INT32, RT_SUM, 1, 1, NULL);
+    if (rt_rank() > 0) {
+        CHECK(rt_poll(handle) == 0, "done without rank 0");
+        gate();
+    }
+    while (rt_poll(handle) == 0)
+        sched_yield();
+    CHECK(rt_poll(handle) == 1 && one == rt_size(), "%d", one);
+    CHECK(rt_wait(handle) == 0 && rt_poll(handle) == -EINVAL, "after the wait");
+}
+
+/* All become ready at once, as rank 0 joins, and none goes with another: their scales differ. Each
+ * takes what the one of the next higher priority gives, and so shows the order (no program may do
+ * so: who waits for nothing may count on none). The lowest was handed over first. */
+static void check_priorities(void)
+{
+    enum { RANKED = 6, LONG = 1001 };
+    static float data[RANKED + 1][LONG];
+    int handles[RANKED], last = -1;
+    float want = 1;
+    for (int i = 0; i < LONG; i++)
+        data[RANKED][i] = 1;
+    for (int t = 0; t < RANKED && rt_rank() > 0; t++) {
+        const struct rt_options options = {.priority = t - 2};
+        handles[t] = rt_allreduce_async(name_of("ranked", t), data[t + 1], data[t], LONG,
+                                        RT_FLOAT32, RT_SUM, 1, t + 2, &options);
+        CHECK(handles[t] >= 0, "tensor %d", t);
+        want *= (float)((t + 2) * (rt_size() - 1));
+    }
+    gate();
+    for (int t = 0; t < RANKED && rt_rank() > 0; t++) {
+        CHECK(t == 0 || rt_poll(handles[t]) == 1, "priority %d comes after -2", t - 2);
+        CHECK(rt_wait(handles[t]) == 0, "tensor %d", t);
+    }
+    for (int i = 0; i < LONG && rt_rank() > 0; i++)
+        CHECK(data[0][i] == want, "[%d] is %g, expected %g", i, data[0][i], want);
+    CHECK(rt_wait(rt_join_async(&last, NULL)) == 0, "join");
+}
+
 /* ---- disagreement ---- */
 
 static void expect_refusal(int handle, const char *before, const char *last_value)
@@ -389,6 +445,8 @@ int main(void)
     check_arguments();
     if (rt_size() > 1) {
         check_joined_root();
+        check_poll();
+        check_priorities();
         check_mismatch();
         check_leaving(); /* ends the run: the last */
     }
