@@ -49,6 +49,12 @@ for program in "$build"/samples/train/* "$build"/samples/bench/* "$build"/sample
     esac
     case ${program##*/} in
     mlp* | lm* | mpi-sgd* | nccl-ddp | paced*) refuses "$program" --steps x ;;
+    rt_tune*)
+        refuses "$program" --rounds x
+        refuses "$program" --check --rounds 1
+        refuses "$program" --from 8 --to 4
+        refuses "$program" --table=
+        ;;
     rt-bench*) refuses "$program" allreduce -n x ;;
     esac
 done

@@ -19,13 +19,13 @@
  * arguments or no runtime.
  */
 #include <errno.h>
-#include <getopt.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "rt-launcher.h"
-
+#include "command-line.h"
 #include "rt-config.h"
 #include "rt-post.h"
 #include "rt-tune.h"
@@ -189,82 +189,41 @@ static void release(struct rt_tune *t)
 
 /* ---- arguments ---- */
 
-static int read_number(const char *text, uint64_t least, uint64_t most, uint64_t *ret)
-{
-    char *end;
-    errno = 0;
-    *ret = strtoull(text, &end, 10);
-    return *text < '0' || *text > '9' || *end || errno || *ret < least || *ret > most ? -EINVAL : 0;
-}
+#define AT(member) offsetof(struct rt_tune_options, member)
+static const struct rt_option options[] = {
+    {"table", "FILE", "is written; RT_TABLE names it, too", RT_OPTION_TEXT, AT(table), 0, 0, 0},
+    {"from", "BYTES", "the first size, from 4 on; the next are twice as large", RT_OPTION_UINT64,
+     AT(from), sizeof(float), 1u << 30, 0},
+    {"to", "BYTES", "the largest", RT_OPTION_UINT64, AT(to), sizeof(float), (double)(1ull << 34),
+     0},
+    {"rounds", "N", "of a size, twice; if not given 4, or more for half a second", RT_OPTION_INT,
+     AT(rounds), 1, RT_TUNE_ROUNDS, 0},
+    {"check", NULL, "compares what the table says with what is quickest now", RT_OPTION_FLAG,
+     AT(check), 0, 0, 0},
+    {0},
+};
 
-static void usage(FILE *to, const char *program)
+static void read_options(int argc, char **argv, struct rt_tune_options *o)
 {
-    fprintf(
-        to,
-        "usage: %s [OPTION]...\n"
-        "  --table FILE    is written (RT_TABLE's, else ~/.config/ringscope/allreduce.table)\n"
-        "  --from BYTES    the first size measured, from 4 on; the next are twice as large (64)\n"
-        "  --to BYTES      the largest (16777216)\n"
-        "  --rounds N      of a size, twice, 1 to %d, with --check from 2 on (4, or more for "
-        "half\n                  a second)\n"
-        "  --check         compares what the table says with what is quickest now\n"
-        "example: %s %s --table allreduce.table --to 1048576\n",
-        program, RT_TUNE_ROUNDS, rt_launcher(program), program);
-}
-
-/* Ends the program after --help. */
-static int read_options(int argc, char **argv, struct rt_tune_options *o)
-{
-    static const struct option names[] = {{"table", 1, NULL, 't'},
-                                          {"from", 1, NULL, 'f'},
-                                          {"to", 1, NULL, 'o'},
-                                          {"rounds", 1, NULL, 'r'},
-                                          {"check", 0, NULL, 'c'},
-                                          {"help", 0, NULL, 'h'},
-                                          {0}};
+    static const struct rt_command_line line = {options, 0, "--table allreduce.table --to 1048576"};
+    static char table[4096];
     bool must;
-    uint64_t rounds = 0;
-    int error = 0, c;
-    *o = (struct rt_tune_options){.from = 64, .to = 16u << 20};
-    rt_choice_path(o->table, sizeof o->table, &must);
-    while (!error && (c = getopt_long(argc, argv, "", names, NULL)) != -1) {
-        if (c == 't')
-            snprintf(o->table, sizeof o->table, "%s", optarg);
-        else if (c == 'f')
-            error = read_number(optarg, sizeof(float), 1u << 30, &o->from);
-        else if (c == 'o')
-            error = read_number(optarg, sizeof(float), (uint64_t)1 << 34, &o->to);
-        else if (c == 'r')
-            error = read_number(optarg, 1, RT_TUNE_ROUNDS, &rounds);
-        else if (c == 'c')
-            o->check = true;
-        else if (c == 'h') {
-            usage(stdout, argv[0]);
-            exit(0);
-        } else
-            error = -EINVAL;
-    }
-    o->rounds = (int)rounds;
-    if (o->check && rounds == 1)
-        error = -EINVAL;
-    if (!error && optind == argc && o->from <= o->to && *o->table)
-        return 0;
-    if (error && optarg)
-        fprintf(stderr, "rt_tune: '%s': expected a whole number as below\n", optarg);
-    else if (optind < argc)
-        fprintf(stderr, "rt_tune: unexpected '%s'\n", argv[optind]);
-    else if (o->from > o->to)
-        fprintf(stderr, "rt_tune: --from is more than --to\n");
-    else if (!*o->table)
-        fprintf(stderr, "rt_tune: no file to write to: give --table FILE\n");
-    usage(stderr, argv[0]);
-    return -EINVAL;
+    rt_choice_path(table, sizeof table, &must);
+    *o = (struct rt_tune_options){.table = table, .from = 64, .to = 16u << 20};
+    rt_command_line_read(&line, o, argc, argv);
+    if (o->check && o->rounds == 1)
+        rt_command_line_refuse(argv, "--rounds 1: expected 2 or more with --check");
+    if (o->from > o->to)
+        rt_command_line_refuse(argv, "--from is more than --to");
+    if (!*o->table)
+        rt_command_line_refuse(argv, "no file for the table: give --table FILE, or RT_TABLE");
 }
 
 int main(int argc, char **argv)
 {
     static struct rt_tune t;
-    if (read_options(argc, argv, &t.options) || connect_ranks(&t))
+    read_options(argc, argv, &t.options);
+    if (connect_ranks(&t))
         return 2;
     if (t.fabric->size < 2) {
         fprintf(stderr, "rt_tune: one rank has nothing to choose; start it by the launcher\n");

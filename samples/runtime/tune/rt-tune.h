@@ -13,7 +13,7 @@
 enum { RT_TUNE_PLANS = RT_CHOICE_PLANS_MAX, RT_TUNE_ROUNDS = 199, RT_TUNE_SIZES = 40 };
 
 struct rt_tune_options {
-    char table[4096];
+    const char *table;
     uint64_t from, to;
     int rounds; /* 0: some, for about a second */
     bool check;
