@@ -91,6 +91,19 @@ static int read_step(const struct reader *r, const char *up_to, const char *name
                : 0;
 }
 
+static int read_measured(const struct reader *r, const char *text, struct section *s)
+{
+    unsigned long long from, to;
+    char more;
+    if (strchr(text, '-') || sscanf(text, "%llu %llu %c", &from, &to, &more) != 2 || from == 0 ||
+        from > to)
+        return refuse(r, "measured is '%.100s', expected the least and the largest size in bytes",
+                      text);
+    s->choice.measured_from = from;
+    s->choice.measured_to = to;
+    return 0;
+}
+
 static int read_line(const struct reader *r, char *line, struct section *s, bool in_section)
 {
     char bytes[64], name[RT_PLAN_TEXT_MAX], more;
@@ -98,11 +111,14 @@ static int read_line(const struct reader *r, char *line, struct section *s, bool
         return refuse(r, "'%.100s' stands before the first topology", line);
     if (strncmp(line, "costs ", 6) == 0)
         return read_costs(r, line + 6, s);
+    if (strncmp(line, "measured ", 9) == 0)
+        return read_measured(r, line + 9, s);
     if (sscanf(line, "up-to %63s %63s %c", bytes, name, &more) == 2)
         return read_step(r, bytes, name, s);
     if (sscanf(line, "beyond %63s %c", name, &more) == 1)
         return read_step(r, NULL, name, s);
-    return refuse(r, "'%.100s', expected topology, costs, up-to BYTES NAME or beyond NAME", line);
+    return refuse(
+        r, "'%.100s', expected topology, costs, measured, up-to BYTES NAME or beyond NAME", line);
 }
 
 static void strip(char *line)
@@ -212,6 +228,9 @@ static void put_section(FILE *out, const struct section *s)
     char name[RT_PLAN_TEXT_MAX];
     fprintf(out, "topology %s\ncosts %.4g %.4g %.4g %.4g %.4g\n", s->topology, c->inside.a,
             c->inside.b, c->across.a, c->across.b, c->across.g);
+    if (s->choice.measured_to > 0)
+        fprintf(out, "measured %llu %llu\n", (unsigned long long)s->choice.measured_from,
+                (unsigned long long)s->choice.measured_to);
     for (uint32_t i = 0; i < s->choice.n; i++) {
         rt_plan_text(s->choice.steps[i].plan, name);
         if (i + 1 < s->choice.n)

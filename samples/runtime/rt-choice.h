@@ -14,6 +14,7 @@
  *   topology MPI 2,2                      # the word of what connects ranks; the ranks of each host
  *   costs 4e-06 2e-10 3e-05 9e-09 1e-10   # seconds: a message and a byte inside a host, the same
  *                                         # between hosts, and reducing a byte
+ *   measured 64 1048576                   # bytes, from and to; may be missing
  *   up-to 4096 recursive-doubling         # bytes, in ascending order
  *   beyond hierarchical:ring
  *   topology ...
@@ -52,6 +53,7 @@ void rt_plan_text(struct rt_plan plan, char text[RT_PLAN_TEXT_MAX]);
 /* Plain data: it can go to other ranks as it is. Steps in ascending order; the last has no end. */
 struct rt_choice {
     uint32_t n;
+    uint64_t measured_from, measured_to; /* bytes; 0: not known, or predicted */
     struct rt_choice_step {
         struct rt_plan plan;
         uint64_t up_to; /* bytes */

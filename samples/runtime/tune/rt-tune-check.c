@@ -22,7 +22,7 @@ int rt_tune_read_table(struct rt_tune *t)
             fprintf(stderr, "rt_tune: %s\n", message);
         else
             printf("%s: topology %s%s\n", t->options.table, topology,
-                   found ? "" : " is not in it: predicted");
+                   found ? "" : " is not in it; compared is what a run takes then");
     }
     int error = rt_broadcast(t->groups.all, &told, sizeof told, RT_UINT8, 0);
     t->table = told.table;
@@ -72,6 +72,28 @@ int rt_tune_check_size(struct rt_tune *t, unsigned i, int pass)
     return 0;
 }
 
+/* Where a size lies beside those for which the table was measured. */
+static const char *beside(const struct rt_choice *table, uint64_t bytes)
+{
+    if (table->measured_to == 0)
+        return "";
+    return bytes < table->measured_from ? " below" : bytes > table->measured_to ? " beyond" : "";
+}
+
+static void explain_beside(const struct rt_tune *t)
+{
+    const struct rt_choice *table = &t->table;
+    const uint64_t least = t->sizes[0], largest = t->sizes[t->size_count - 1];
+    if (!*beside(table, least) && !*beside(table, largest))
+        return;
+    const uint64_t from = least < table->measured_from ? least : table->measured_from;
+    const uint64_t to = largest > table->measured_to ? largest : table->measured_to;
+    printf("below, beyond: the table was measured from %llu to %llu bytes; --from %llu --to %llu "
+           "without --check measures these sizes, too\n",
+           (unsigned long long)table->measured_from, (unsigned long long)table->measured_to,
+           (unsigned long long)from, (unsigned long long)to);
+}
+
 int rt_tune_print_check(const struct rt_tune *t)
 {
     char asked[RT_PLAN_TEXT_MAX], found[RT_PLAN_TEXT_MAX];
@@ -83,11 +105,12 @@ int rt_tune_print_check(const struct rt_tune *t)
     for (unsigned i = 0; i < t->size_count; i++) {
         rt_plan_text(t->plans[t->asked[i]], asked);
         rt_plan_text(t->plans[t->found[i]], found);
-        printf("%12llu %32s %10.1f %32s %10.1f %6.3f\n", (unsigned long long)t->sizes[i], asked,
+        printf("%12llu %32s %10.1f %32s %10.1f %6.3f%s\n", (unsigned long long)t->sizes[i], asked,
                t->seconds[i][t->asked[i]] * 1e6, found, t->seconds[i][t->found[i]] * 1e6,
-               t->ratio[i]);
+               t->ratio[i], beside(&t->table, t->sizes[i]));
         worst = t->ratio[i] > t->ratio[worst] ? i : worst;
     }
+    explain_beside(t);
     printf("RATIO %.3f BAR <= %g %s: the table's choice over the quickest, at %llu bytes\n",
            t->ratio[worst], CHECK_MOST, t->ratio[worst] <= CHECK_MOST ? "met" : "MISSED",
            (unsigned long long)t->sizes[worst]);

@@ -13,7 +13,8 @@
  * With --check the table stays as it is, and what it says for each size is compared with what is
  * quickest now: the plan with the least quarter point of the even rounds. The ratio is that of both
  * in the odd ones, where nobody has been chosen for having been lucky. A ratio above CHECK_MOST is
- * measured once more, in the second pass: what is wrong stays so.
+ * measured once more, in the second pass: what is wrong stays so. Sizes for which the table was not
+ * measured are marked: what it says there was measured at its first or last size.
  *
  * Exit: 0, 1 what was measured could not be written, or a ratio is above CHECK_MOST, 2 wrong
  * arguments or no runtime.
@@ -76,6 +77,8 @@ static struct rt_choice choice_of(const struct rt_tune *t, const unsigned *picks
         if (rt_choice_add(&c, t->sizes[i] / 2 * 3, t->plans[picks[i]]))
             break;
     c.steps[c.n - 1].up_to = UINT64_MAX;
+    c.measured_from = t->sizes[0];
+    c.measured_to = t->sizes[t->size_count - 1];
     return c;
 }
 

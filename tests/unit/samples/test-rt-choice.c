@@ -59,6 +59,8 @@ static struct rt_choice three_steps(void)
     assert_int_equal(rt_plan_parse("two-level-ring", &plan), 0);
     rt_choice_add(&c, UINT64_MAX, plan);
     assert_int_equal(c.n, 3);
+    c.measured_from = 512;
+    c.measured_to = (uint64_t)1 << 34;
     return c;
 }
 
@@ -130,9 +132,11 @@ static void what_was_written_is_read_and_sections_of_others_stay(void **state)
     expect_plan(&got, 4096, "recursive-doubling");
     expect_plan(&got, 4097, "hierarchical:double-tree");
     expect_plan(&got, (uint64_t)1 << 40, "two-level-ring");
+    assert_true(got.measured_from == 512 && got.measured_to == (uint64_t)1 << 34);
     assert_int_equal(rt_choice_read(f->file, "MPI 1,3", &f->layout, &got, &found, message, 512), 0);
     assert_true(found);
     expect_plan(&got, 1, "hierarchical:auto");
+    assert_true(got.measured_from == 0 && got.measured_to == 0);
 }
 
 static void another_topology_is_predicted_by_the_costs(void **state)
@@ -144,6 +148,7 @@ static void another_topology_is_predicted_by_the_costs(void **state)
     assert_int_equal(rt_choice_write(f->file, "MPI 4,4", &costs, &c, message, 512), 0);
     assert_int_equal(rt_choice_read(f->file, "MPI 2,2", &f->layout, &got, &found, message, 512), 0);
     assert_false(found);
+    assert_int_equal(got.measured_to, 0);
     /* a dear link: few steps for short ones, few bytes over it for long ones */
     struct rt_plan longest = rt_choice_at(&got, (uint64_t)1 << 30);
     assert_true(longest.kind != RT_PLAN_FLAT);
@@ -246,6 +251,10 @@ static void a_damaged_table_is_refused_with_its_line(void **state)
                    ":5: sizes must ascend");
     expect_refusal(f, FIRST "topology MPI 2,2\ncosts 1 2 3\n", ":3: costs are '1 2 3'");
     expect_refusal(f, FIRST "topology MPI 2,2\ncosts 1 2 3 nan 5\n", ":3: costs are");
+    expect_refusal(f, FIRST "topology MPI 2,2\nmeasured 64\n", ":3: measured is '64'");
+    expect_refusal(f, FIRST "topology MPI 2,2\nmeasured 64 8\n", ":3: measured is '64 8'");
+    expect_refusal(f, FIRST "topology MPI 2,2\nmeasured 64 -8\n", ":3: measured is '64 -8'");
+    expect_refusal(f, FIRST "topology MPI 2,2\nmeasured 0 8 9\n", ":3: measured is '0 8 9'");
     expect_refusal(f, FIRST "topology MPI 2,2\nwhat\n", ":3: 'what', expected");
 }
 
