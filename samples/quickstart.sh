@@ -3,7 +3,7 @@
 # The main job, once: trains on 4 ranks of 2 logical hosts with a slow rank and a slow link planted,
 # traces it, and lets the report find both. Needs Debian 12, and root or sudo where packages are
 # missing; no GPU, no display.
-#   samples/quickstart.sh                   installs, builds (build/), runs
+#   samples/quickstart.sh                   installs, builds all programs but tests (build/), runs
 #   samples/quickstart.sh --build DIR       with what is built there; installs and builds nothing
 #   samples/quickstart.sh --run DIR         the run's files go there (build/quickstart-run), replacing
 #                                           those of an earlier run
@@ -63,7 +63,7 @@ if [ -z "$build" ]; then
     "$top/tests/install-deps.sh" run
     echo "quickstart: building in $build, which may take minutes; log: $build/quickstart-build.log"
     "$top/tests/configure.sh" "$build" || fail "meson failed; what it said stands above"
-    ninja -C "$build" >"$build/quickstart-build.log" 2>&1 || {
+    ninja -C "$build" programs >"$build/quickstart-build.log" 2>&1 || {
         tail -n 40 "$build/quickstart-build.log" >&2
         fail "the build failed; all of it stands in $build/quickstart-build.log"
     }
