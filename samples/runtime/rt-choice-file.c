@@ -278,7 +278,8 @@ static int replace(const char *path, const char *temporary, struct rewrite *w, c
         error = 0;
     if (!error && !w->done)
         put_section(w->out, w->section);
-    bool bad = fflush(w->out) != 0 || fsync(fileno(w->out)) != 0;
+    /* what failed before leaves nothing for fflush to fail by */
+    bool bad = ferror(w->out) || fflush(w->out) != 0 || fsync(fileno(w->out)) != 0;
     bad = fclose(w->out) != 0 || bad;
     if (!error && (bad || rename(temporary, path) != 0)) {
         error = errno ? -errno : -EIO;
@@ -294,12 +295,20 @@ int rt_choice_write(const char *path, const char *topology, const struct rt_cost
     struct rt_file_limit limit;
     struct section s = {.costs = *costs, .choice = *c};
     snprintf(s.topology, sizeof s.topology, "%s", topology);
-    snprintf(temporary, sizeof temporary, "%s.%ld", path, (long)getpid());
-    make_folders(path);
-    int error = rt_file_replaceable(path);
+    const int length = snprintf(temporary, sizeof temporary, "%s.%ld", path, (long)getpid());
+    int error = length < (int)sizeof temporary ? 0 : -ENAMETOOLONG;
+    if (!error) {
+        make_folders(path);
+        error = rt_file_replaceable(path);
+    }
     int fd = error ? error : rt_file_open(temporary, O_WRONLY | O_CREAT | O_TRUNC, 0666);
     struct rewrite w = {fd < 0 ? NULL : fdopen(fd, "w"), &s, false};
     if (!w.out) {
+        if (fd >= 0) {
+            close(fd);
+            unlink(temporary);
+            fd = -ENOMEM;
+        }
         snprintf(message, message_bytes, "can't write the table %s: %s", path, rt_file_why(fd));
         return fd;
     }

@@ -41,6 +41,9 @@ struct rt_table {
     char *broken_text;
 };
 
+/* A handle of a table that is gone is none of the next one's soon, either. */
+static int times_before; /* atomic */
+
 struct rt_table *rt_table_new(void)
 {
     struct rt_table *t = calloc(1, sizeof *t);
@@ -49,6 +52,7 @@ struct rt_table *rt_table_new(void)
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->done, NULL);
     t->first_free = -1;
+    t->times = __atomic_load_n(&times_before, __ATOMIC_RELAXED);
     return t;
 }
 
@@ -60,6 +64,7 @@ void rt_table_free(struct rt_table *t)
     while (t->waiting > 0) /* what they wait for is done, but they have yet to see it */
         pthread_cond_wait(&t->done, &t->lock);
     pthread_mutex_unlock(&t->lock);
+    __atomic_store_n(&times_before, t->times, __ATOMIC_RELAXED);
     for (struct rt_operation *o = t->first, *next; o; o = next) {
         next = o->next;
         rt_operation_free(o);

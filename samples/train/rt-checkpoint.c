@@ -112,6 +112,32 @@ static uint64_t file_bytes(const struct rt_parameter *state, unsigned n)
     return bytes;
 }
 
+/* A name that is cut off might be another's. */
+static int check_list(struct teller t, const char *path, const char *model,
+                      const struct rt_parameter *state, unsigned n)
+{
+    uint64_t bytes = sizeof(struct head) + sizeof(uint64_t), own;
+    if (!path || !*path || !model || (!state && n > 0))
+        return tell(t, -EINVAL, "checkpoint: no path, no model or no state (NULL)");
+    if (strlen(model) > RT_CHECKPOINT_MODEL_MAX)
+        return tell(t, -EINVAL, "the model's text is longer than %d bytes",
+                    RT_CHECKPOINT_MODEL_MAX);
+    for (unsigned i = 0; i < n; i++) {
+        const struct rt_parameter *p = &state[i];
+        if (!p->name || strlen(p->name) > RT_NAME_MAX)
+            return tell(t, -EINVAL, "%s: the name of tensor %u is %s", path, i,
+                        p->name ? "too long" : "missing (NULL)");
+        if ((unsigned)p->type >= RT_TYPE_COUNT || (!p->data && p->count > 0))
+            return tell(t, -EINVAL, "%s: tensor %s has an unknown type, %d, or no data (NULL)",
+                        path, p->name, (int)p->type);
+        if (__builtin_mul_overflow(p->count, rt_type_bytes(p->type), &own) || own > INT64_MAX ||
+            __builtin_add_overflow(bytes, own + sizeof(struct entry), &bytes) || bytes > INT64_MAX)
+            return tell(t, -EFBIG, "%s: tensor %s has %llu elements, too many", path, p->name,
+                        (unsigned long long)p->count);
+    }
+    return 0;
+}
+
 static struct head head_of(const char *model, const struct rt_parameter *state, unsigned n)
 {
     struct head head = {.entries = n, .bytes = file_bytes(state, n)};
@@ -167,12 +193,12 @@ int rt_checkpoint_write(const char *path, const char *model, const struct rt_par
     struct teller t = {message, message_bytes};
     struct rt_file_limit limit;
     char draft[PATH_MAX];
-    if (strlen(model) > RT_CHECKPOINT_MODEL_MAX)
-        return tell(t, -EINVAL, "the model's text is longer than %d bytes",
-                    RT_CHECKPOINT_MODEL_MAX);
+    int result = check_list(t, path, model, state, n);
+    if (result < 0)
+        return result;
     if (snprintf(draft, sizeof draft, "%s.new", path) >= (int)sizeof draft)
         return tell(t, -ENAMETOOLONG, "checkpoint: a path of %zu bytes is too long", strlen(path));
-    int result = rt_file_replaceable(path);
+    result = rt_file_replaceable(path);
     if (result < 0)
         return tell(t, result, "%s: can't be a checkpoint: %s", path, rt_file_why(result));
     struct stream s = {.fd = rt_file_open(draft, O_WRONLY | O_CREAT | O_TRUNC, 0666)};
@@ -281,16 +307,16 @@ int rt_checkpoint_read(const char *path, const char *model, const struct rt_para
                        unsigned n, char *message, size_t message_bytes)
 {
     struct teller t = {message, message_bytes};
-    if (strlen(model) > RT_CHECKPOINT_MODEL_MAX)
-        return tell(t, -EINVAL, "the model's text is longer than %d bytes",
-                    RT_CHECKPOINT_MODEL_MAX);
+    int result = check_list(t, path, model, state, n);
+    if (result < 0)
+        return result;
     struct stream s = {.fd = rt_file_open(path, O_RDONLY, 0)};
     if (s.fd < 0)
         return tell(t, s.fd, "%s: can't be opened: %s", path, rt_file_why(s.fd));
     char *copy = malloc(file_bytes(state, n)), *at = copy;
-    int result = copy ? get_all(t, path, &s, model, state, n, copy)
-                      : tell(t, -ENOMEM, "%s: no memory for %llu bytes", path,
-                             (unsigned long long)file_bytes(state, n));
+    result = copy ? get_all(t, path, &s, model, state, n, copy)
+                  : tell(t, -ENOMEM, "%s: no memory for %llu bytes", path,
+                         (unsigned long long)file_bytes(state, n));
     for (unsigned i = 0; i < n && result == 0; at += bytes_of(&state[i]), i++)
         memcpy(state[i].data, at, bytes_of(&state[i]));
     free(copy);

@@ -10,7 +10,7 @@
 int rt_gradients_init(struct rt_gradients *g, const struct rt_gradient *gradient, unsigned n,
                       unsigned passes, bool weighted)
 {
-    if (n == 0 || passes == 0)
+    if (n == 0 || passes == 0 || !gradient)
         return -EINVAL;
     *g = (struct rt_gradients){.gradient = gradient,
                                .n = n,
@@ -38,6 +38,8 @@ static bool last_pass(const struct rt_gradients *g)
 
 int rt_gradients_begin(struct rt_gradients *g, uint64_t rows)
 {
+    if (g->rows_handle >= 0)
+        return -EALREADY;
     if (g->pass == 0) {
         g->step_rows = 0;
         for (unsigned i = 0; i < g->n; i++)
@@ -54,8 +56,12 @@ int rt_gradients_begin(struct rt_gradients *g, uint64_t rows)
 
 int rt_gradients_ready(struct rt_gradients *g, unsigned i)
 {
+    if (i >= g->n)
+        return -EINVAL;
     if (!last_pass(g))
         return 0;
+    if (g->handle[i] >= 0) /* it is on its way, and must still be waited for */
+        return -EALREADY;
     const struct rt_gradient *t = &g->gradient[i];
     g->handle[i] = rt_allreduce_async(t->name, t->data, t->data, t->count, RT_FLOAT32,
                                       g->weighted ? RT_SUM : RT_AVG, 1,
@@ -63,9 +69,9 @@ int rt_gradients_ready(struct rt_gradients *g, unsigned i)
     return g->handle[i] < 0 ? g->handle[i] : 0;
 }
 
-static int wait_for(int *handle)
+static int wait_for(int *handle, int otherwise)
 {
-    int result = *handle < 0 ? 0 : rt_wait(*handle);
+    int result = *handle < 0 ? otherwise : rt_wait(*handle);
     *handle = -1;
     return result;
 }
@@ -77,9 +83,9 @@ int rt_gradients_wait(struct rt_gradients *g)
         return 0;
     }
     g->pass = 0;
-    int result = wait_for(&g->rows_handle);
+    int result = wait_for(&g->rows_handle, g->weighted ? -EINVAL : 0);
     for (unsigned i = 0; i < g->n; i++) {
-        int one = wait_for(&g->handle[i]);
+        int one = wait_for(&g->handle[i], -EINVAL);
         result = result < 0 ? result : one;
     }
     if (result < 0)
@@ -94,7 +100,7 @@ int rt_mean_over_ranks(const char *name, double *values, unsigned n, double weig
 {
     static const struct rt_options whole = {.compression = RT_COMPRESSION_NONE};
     double sums[METRICS_MAX + 1];
-    if (n > METRICS_MAX)
+    if (n > METRICS_MAX || (n > 0 && !values))
         return -EINVAL;
     for (unsigned i = 0; i < n; i++)
         sums[i] = weight == 0 ? 0 : values[i] * weight;

@@ -44,8 +44,15 @@ static uint64_t part(const struct rt_shard *s, uint64_t *ret_rows)
     return each * rank + (rank < more ? rank : more);
 }
 
+static bool is_one(const struct rt_shard *s)
+{
+    return s->global_batch > 0 && s->rank >= 0 && s->rank < s->size;
+}
+
 uint64_t rt_shard_steps(const struct rt_shard *s)
 {
+    if (!is_one(s))
+        return 0;
     return s->items / s->global_batch + (s->items % s->global_batch != 0);
 }
 
@@ -69,6 +76,8 @@ uint64_t rt_shard_own_steps(const struct rt_shard *s)
 
 uint64_t rt_shard_item(const struct rt_shard *s, uint64_t epoch, uint64_t step, uint64_t row)
 {
+    if (!is_one(s) || s->items == 0)
+        return 0;
     uint64_t rows, place = step * s->global_batch + part(s, &rows) + row;
     return s->in_order ? place : permute(place, s->items, mix(s->seed + mix(epoch + 1)));
 }

@@ -54,7 +54,8 @@ struct rt_shard {
     bool in_order; /* not shuffled */
 };
 
-/* Steps of an epoch; and of them those in which this rank has rows, the first ones. */
+/* Steps of an epoch; and of them those in which this rank has rows, the first ones. These four: 0
+ * where the batch is 0, or the rank none of `size`. */
 uint64_t rt_shard_steps(const struct rt_shard *shard);
 uint64_t rt_shard_own_steps(const struct rt_shard *shard);
 /* How many rows this rank has in step `step` of an epoch, and which item each is. */
@@ -91,15 +92,17 @@ struct rt_gradients {
     int *handle; /* n; -1: not handed over */
 };
 
-/* -EINVAL: n or passes is 0. */
+/* -EINVAL: n or passes is 0, or there is no gradient. */
 int rt_gradients_init(struct rt_gradients *g, const struct rt_gradient *gradient, unsigned n,
                       unsigned passes, bool weighted);
 void rt_gradients_release(struct rt_gradients *g);
 /* A pass over `rows` rows begins; the first one of a step clears the gradients. */
 int rt_gradients_begin(struct rt_gradients *g, uint64_t rows);
-/* This pass has been added to gradient `i`. */
+/* This pass has been added to gradient `i`. -EINVAL: there is none. These two: -EALREADY, the
+ * step's last pass has said so before. */
 int rt_gradients_ready(struct rt_gradients *g, unsigned i);
-/* The pass ends. 1: the step's gradients are those of all ranks; 0: more passes to come. */
+/* The pass ends. 1: the step's gradients are those of all ranks; 0: more passes to come. -EINVAL:
+ * in the last one not all were ready. */
 int rt_gradients_wait(struct rt_gradients *g);
 
 /* ---- metrics ---- */
@@ -116,7 +119,8 @@ int rt_mean_over_ranks(const char *name, double *values, unsigned n, double weig
  * or full. `model` says whose state it is and what was configured; only a checkpoint with the same
  * is read. In native byte order. Where it fails the old file stays, `message` says what and where;
  * after a failed read the contents of state are what they were. -ENOENT no such file, -EBADMSG
- * damaged or no checkpoint, -EINVAL another model's, else what the system said.
+ * damaged or no checkpoint, -EINVAL another model's, or a list that can't be one (a name is missing
+ * or longer than RT_NAME_MAX, a type unknown), else what the system said.
  */
 int rt_checkpoint_write(const char *path, const char *model, const struct rt_parameter *state,
                         unsigned n, char *message, size_t message_bytes);

@@ -178,6 +178,35 @@ static void missing_folder_is_said(void **state)
     assert_non_null(strstr(message, "/tmp/no/such/folder/x.new"));
 }
 
+/* A name that is cut off would be the same as another one. */
+static void list_that_can_be_none_is_refused(void **state)
+{
+    char long_name[RT_NAME_MAX + 2] = "";
+    memset(long_name, 'n', RT_NAME_MAX + 1);
+    const struct rt_parameter bad[] = {
+        {NULL, weight, 1, RT_FLOAT32},           {long_name, weight, 1, RT_FLOAT32},
+        {"data", NULL, 1, RT_FLOAT32},           {"type", weight, 1, (enum rt_type)RT_TYPE_COUNT},
+        {"type", weight, 1, (enum rt_type) - 1}, {"count", weight, UINT64_MAX, RT_FLOAT32},
+        {"count", weight, UINT64_MAX, RT_UINT8}, {"count", weight, INT64_MAX / 4, RT_FLOAT32},
+    };
+    fill(1);
+    assert_int_equal(save(), 0);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const int expected = bad[i].count > 1 ? -EFBIG : -EINVAL;
+        assert_int_equal(rt_checkpoint_write(path, "net 3", &bad[i], 1, message, sizeof message),
+                         expected);
+        says(bad[i].name == long_name ? "too long" : bad[i].name ? bad[i].name : "missing");
+        assert_int_equal(rt_checkpoint_read(path, "net 3", &bad[i], 1, message, sizeof message),
+                         expected);
+    }
+    assert_int_equal(rt_checkpoint_write(NULL, "net 3", list, N, NULL, 0), -EINVAL);
+    assert_int_equal(rt_checkpoint_write("", "net 3", list, N, NULL, 0), -EINVAL);
+    assert_int_equal(rt_checkpoint_write(path, NULL, list, N, NULL, 0), -EINVAL);
+    assert_int_equal(rt_checkpoint_read(path, "net 3", NULL, 1, NULL, 0), -EINVAL);
+    assert_int_equal(load(), 0);
+    check_is(1);
+}
+
 static int make_folder(void **state)
 {
     if (!mkdtemp(folder))
@@ -201,6 +230,7 @@ int main(void)
         cmocka_unit_test(foreign_file_is_refused_by_name),
         cmocka_unit_test(full_disk_keeps_the_old_one),
         cmocka_unit_test(missing_folder_is_said),
+        cmocka_unit_test(list_that_can_be_none_is_refused),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -273,6 +274,39 @@ static void a_missing_table_says_so(void **state)
         -ENOENT);
 }
 
+/* An error where stdio's buffer is full, in whatever line that is, is not one of the end: the
+ * length of a name moves the place. A limit of the file's size fails as a full disk does. */
+static void full_disk_keeps_the_old_one(void **state)
+{
+    struct folder *f = *state;
+    char message[512], topology[RT_TOPOLOGY_TEXT_MAX];
+    const struct rt_choice c = three_steps();
+    struct rlimit old, none;
+    struct stat before, after;
+    for (int i = 0; i < 25; i++) {
+        snprintf(topology, sizeof topology, "MPI 1,%d", 100 + i);
+        assert_int_equal(rt_choice_write(f->file, topology, &costs, &c, message, 512), 0);
+    }
+    assert_int_equal(stat(f->file, &before), 0);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    none = old;
+    none.rlim_cur = 0;
+    for (size_t length = 5; length < sizeof topology; length++) {
+        memset(topology, '9', sizeof topology);
+        memcpy(topology, "MPI ", 4);
+        topology[length] = 0;
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+        const int error = rt_choice_write(f->file, topology, &costs, &c, message, sizeof message);
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+        assert_int_equal(error, -EFBIG);
+        assert_non_null(strstr(message, f->file));
+        assert_int_equal(stat(f->file, &after), 0);
+        assert_int_equal(after.st_size, before.st_size);
+    }
+    /* whose sizes have been on both sides of the buffer's */
+    assert_true(before.st_size < 4096 - 200 && before.st_size + RT_TOPOLOGY_TEXT_MAX > 4096 + 200);
+}
+
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -287,6 +321,7 @@ int main(void)
         cmocka_unit_test(same_bits_takes_only_what_has_them),
         IN_FOLDER(a_damaged_table_is_refused_with_its_line),
         IN_FOLDER(a_missing_table_says_so),
+        IN_FOLDER(full_disk_keeps_the_old_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

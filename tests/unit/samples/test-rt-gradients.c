@@ -146,6 +146,25 @@ static void failure_is_returned(void **state)
     assert_int_equal(rt_gradients_init(&g, gradients, 0, 1, false), -EINVAL);
 }
 
+/* What is on its way must still be waited for; what isn't is not all ranks'. */
+static void gradient_that_is_ready_twice_or_never_is_refused(void **state)
+{
+    struct rt_gradients g;
+    start(&g, 1, true);
+    assert_int_equal(rt_gradients_begin(&g, 1), 0);
+    assert_int_equal(rt_gradients_begin(&g, 1), -EALREADY);
+    assert_int_equal(rt_gradients_ready(&g, 2), -EINVAL);
+    assert_int_equal(rt_gradients_ready(&g, UINT32_MAX), -EINVAL);
+    assert_int_equal(rt_gradients_ready(&g, 1), 0);
+    assert_int_equal(rt_gradients_ready(&g, 1), -EALREADY);
+    assert_int_equal(begun, 2);
+    assert_int_equal(rt_gradients_wait(&g), -EINVAL);
+    assert_int_equal(waited, 2);
+    rt_gradients_release(&g);
+    assert_int_equal(rt_gradients_init(&g, NULL, 2, 1, false), -EINVAL);
+    assert_int_equal(rt_mean_over_ranks("loss", NULL, 1, 1), -EINVAL);
+}
+
 static void mean_counts_each_rank_by_its_weight(void **state)
 {
     double values[17] = {2, 5};
@@ -169,6 +188,7 @@ int main(void)
         cmocka_unit_test(weighted_gradients_are_divided_by_all_rows),
         cmocka_unit_test(weighted_gradients_of_no_rows_are_zero),
         cmocka_unit_test(failure_is_returned),
+        cmocka_unit_test(gradient_that_is_ready_twice_or_never_is_refused),
         cmocka_unit_test(mean_counts_each_rank_by_its_weight),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -103,6 +103,19 @@ static void items_by_the_billion_take_no_memory(void **state)
     assert_true(a != rt_shard_item(&s, 0, rt_shard_steps(&s) - 1, 510));
 }
 
+static void what_is_no_shard_has_no_rows(void **state)
+{
+    const struct rt_shard bad[] = {of(10, 0, 0, 1), of(10, 2, 0, 0),  of(10, 2, -1, 3),
+                                   of(10, 2, 3, 3), of(10, 2, 0, -3), of(0, 2, 0, 1)};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(rt_shard_steps(&bad[i]), 0);
+        assert_int_equal(rt_shard_own_steps(&bad[i]), 0);
+        assert_int_equal(rt_shard_rows(&bad[i], 0), 0);
+        assert_int_equal(rt_shard_rows(&bad[i], UINT64_MAX), 0);
+        assert_int_equal(rt_shard_item(&bad[i], 0, 0, 0), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -111,6 +124,7 @@ int main(void)
         cmocka_unit_test(batch_that_does_not_divide_is_shared_with_one_more_first),
         cmocka_unit_test(epochs_differ_and_repeat),
         cmocka_unit_test(items_by_the_billion_take_no_memory),
+        cmocka_unit_test(what_is_no_shard_has_no_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

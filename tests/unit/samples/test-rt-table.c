@@ -131,6 +131,21 @@ static void each_new_one_rings_until_the_table_is_closed(void **state)
     rt_table_free(t);
 }
 
+static void handles_of_a_table_that_is_gone_are_not_the_next_ones(void **state)
+{
+    struct rt_table *t = rt_table_new();
+    char *text = NULL;
+    const int first = rt_table_add(t, operation("a"));
+    assert_true(first >= 0);
+    rt_table_free(t);
+    t = rt_table_new();
+    const int second = rt_table_add(t, operation("a"));
+    assert_true(second >= 0 && second != first);
+    assert_int_equal(rt_table_poll(t, first), -EINVAL);
+    assert_int_equal(rt_table_wait(t, first, &text), -EINVAL);
+    rt_table_free(t);
+}
+
 enum { CALLERS = 4, ROUNDS = 200 };
 
 static void *call(void *data)
@@ -191,6 +206,7 @@ int main(void)
         cmocka_unit_test(wait_gives_the_result_and_its_text),
         cmocka_unit_test(close_finishes_all_and_refuses_more),
         cmocka_unit_test(each_new_one_rings_until_the_table_is_closed),
+        cmocka_unit_test(handles_of_a_table_that_is_gone_are_not_the_next_ones),
         cmocka_unit_test(callers_each_get_their_own_result),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
