@@ -8,6 +8,7 @@
 #include "rt-convert.h"
 #include "rt-describe.h"
 #include "rt-fusion.h"
+#include "rt-index.h"
 #include "rt-runtime.h"
 #include "rt-wire.h"
 
@@ -47,6 +48,9 @@ static int add_to_table(struct rt_operation *o)
     free(broken);
     if (handle == -ESHUTDOWN)
         rt_fail(handle, "tensor %s: the runtime has ended", name);
+    if (handle == -ENOMEM)
+        rt_fail(handle, "tensor %s: no memory, or too many handles that nobody has waited for",
+                name);
     if (handle == -EBUSY)
         rt_fail(handle, "tensor %s: this rank has joined, and not all others have", name);
     return handle;
@@ -119,7 +123,7 @@ static int check_rows(const char *name, uint64_t rows, uint64_t row_count)
 {
     if (row_count == 0)
         return rt_fail(-EINVAL, "tensor %s: rows of no elements", name);
-    if (rows > UINT64_MAX / 64 / row_count)
+    if (row_count > UINT64_MAX / 64 || rows > UINT64_MAX / 64 / row_count)
         return rt_fail(-EINVAL, "tensor %s: %llu rows of %llu elements", name,
                        (unsigned long long)rows, (unsigned long long)row_count);
     return 0;
@@ -251,7 +255,9 @@ int rt_reducescatter_async(const char *name, const void *in, void *out, uint64_t
 
 uint64_t rt_rows_of(uint64_t rows, int rank)
 {
-    return rt_self.worker ? rt_part_count(rows, rt_self.topology.size, rank) : 0;
+    return rt_self.worker && rank >= 0 && rank < rt_self.topology.size
+               ? rt_part_count(rows, rt_self.topology.size, rank)
+               : 0;
 }
 
 static struct rt_operation *new_gathering(enum rt_kind kind, const char *name, const void *in,
@@ -372,13 +378,35 @@ int rt_barrier_async(const struct rt_options *options)
                  : rt_hand_over(rt_operation_new(RT_BARRIER, RT_RESERVED "barrier"), options);
 }
 
+/* The second of a name may be handed over on ranks where the first is done already, which would
+ * then wait for the others. */
+static int check_names_differ(const struct rt_parameter *parameters, unsigned n)
+{
+    struct rt_index names = {0};
+    int error = 0;
+    for (unsigned i = 0; i < n && !error; i++) {
+        const char *name = parameters[i].name;
+        if (name && rt_index_find(&names, 0, name))
+            error =
+                rt_fail(-EEXIST, "rt_broadcast_parameters: two are named %.*s", RT_NAME_MAX, name);
+        else if (name && rt_index_add(&names, 0, name, (void *)&parameters[i]))
+            error = rt_fail(-ENOMEM, "rt_broadcast_parameters: no memory");
+    }
+    rt_index_release(&names);
+    return error;
+}
+
 int rt_broadcast_parameters(const struct rt_parameter *parameters, unsigned n, int root,
                             const struct rt_options *options)
 {
-    int *handles = malloc((n + 1) * sizeof *handles);
+    if (n > 0 && !parameters)
+        return rt_fail(-EINVAL, "rt_broadcast_parameters: no parameters (NULL)");
+    int error = check_names_differ(parameters, n);
+    if (error)
+        return error;
+    int *handles = malloc(((size_t)n + 1) * sizeof *handles);
     if (!handles)
         return rt_fail(-ENOMEM, "rt_broadcast_parameters: no memory");
-    int error = 0;
     unsigned begun = 0;
     while (begun < n && !error) {
         const struct rt_parameter *p = &parameters[begun];

@@ -100,7 +100,7 @@ void *rt_inside_alloc(uint64_t bytes)
 {
     void *p = NULL;
     if (is_stand_in())
-        return ncclMemAlloc(&p, bytes) == ncclSuccess ? p : NULL;
+        return ncclMemAlloc(&p, bytes > 0 ? bytes : 1) == ncclSuccess ? p : NULL;
     return rt_alloc(bytes);
 }
 

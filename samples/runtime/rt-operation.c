@@ -55,6 +55,8 @@ struct rt_operation *rt_operation_stand_in(const struct rt_tensor *tensor, int r
 
 void rt_parts_clear(struct rt_parts *parts)
 {
+    if (!parts)
+        return;
     free(parts->data);
     free(parts->rows);
     *parts = (struct rt_parts){0};

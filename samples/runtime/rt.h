@@ -204,7 +204,7 @@ int rt_grouped_allreduce_async(const char *name, const struct rt_group_member *m
 int rt_reducescatter_async(const char *name, const void *in, void *out, uint64_t rows,
                            uint64_t row_count, enum rt_type type, enum rt_op op, double prescale,
                            double postscale, const struct rt_options *options);
-/* How many of `rows` rows rt_reducescatter_async gives `rank`. */
+/* How many of `rows` rows rt_reducescatter_async gives `rank`; 0 where there is no such rank. */
 uint64_t rt_rows_of(uint64_t rows, int rank);
 
 /* What came from the ranks, by rank, one after the other. */
@@ -213,7 +213,7 @@ struct rt_parts {
     uint64_t *rows; /* from each rank */
     uint64_t total; /* rows */
 };
-/* NULL-safe in its members; what is cleared is empty. */
+/* NULL-safe, also in its members; what is cleared is empty. */
 void rt_parts_clear(struct rt_parts *parts);
 
 /* All ranks' rows, of which each may have another number, to all. A row has `row_count` elements.
@@ -254,7 +254,7 @@ struct rt_parameter {
     enum rt_type type;
 };
 
-/* Gives all ranks root's parameters, and waits for it. */
+/* Gives all ranks root's parameters, and waits for it. -EEXIST: two have one name. */
 int rt_broadcast_parameters(const struct rt_parameter *parameters, unsigned n, int root,
                             const struct rt_options *options);
 
