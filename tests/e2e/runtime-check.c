@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * runtime-check [CASE] - one rank of a test of the runtime, all cases but "types"; exit 1 and a
- * line where a result is wrong.
+ * runtime-check - one rank of a test of the runtime; exit 1 and a line where a result is wrong.
  *
  * Inputs are integers that encode rank, tensor and index, exact in both types; the expected result
  * is computed here, one rank after the other. Every rank hands its tensors over in another order.
- * RUNTIME_CHECK_SEED: which combinations of type, reduction and length are tried; same on all
- * ranks. RUNTIME_CHECK_MPI=multiple|single: the program initialises MPI itself, with that thread
- * level.
+ * RUNTIME_CHECK_MPI=multiple|single: the program initialises MPI itself, with that thread level.
  */
 #include <errno.h>
-#include <math.h>
 #ifndef WITHOUT_MPI
 #include <mpi.h>
 #endif
@@ -20,7 +16,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "covering.h"
 #include "rank-check.h"
 #include "rt-reference.h"
 #include "rt.h"
@@ -122,143 +117,6 @@ static void check_scales(void)
     CHECK(rt_wait(handle) == 0, "scaled");
     for (int i = 0; i < 5; i++)
         CHECK(out[i] == 2 * expected(0, (uint64_t)i, 0, RT_SUM), "scaled[%d] is %.9g", i, out[i]);
-}
-
-/* ---- all types ---- */
-
-struct typed {
-    char name[64];
-    uint64_t count;
-    enum rt_type type;
-    enum rt_op op;
-    bool scaled, in_place;
-    void *in, *out;
-    int handle;
-};
-
-/* Then those at the length of the fusion buffer. */
-static const uint64_t typed_counts[] = {0, 1, 2, 3, 13, 251, 4099};
-enum { TYPED_COUNTS = sizeof typed_counts / sizeof *typed_counts };
-
-static uint64_t typed_count(unsigned level, enum rt_type type)
-{
-    const char *threshold = getenv("RT_FUSION_THRESHOLD");
-    uint64_t bytes = threshold && atoi(threshold) > 8 ? strtoull(threshold, NULL, 10) : 8192;
-    return level < TYPED_COUNTS ? typed_counts[level]
-                                : bytes / rt_type_bytes(type) + level - TYPED_COUNTS - 1;
-}
-
-static bool is_float(enum rt_type type)
-{
-    return type == RT_FLOAT32 || type == RT_FLOAT64 || type == RT_FLOAT16 || type == RT_BFLOAT16 ||
-           type == RT_FLOAT8_E4M3 || type == RT_FLOAT8_E5M2;
-}
-
-/* Scaled: floats by 1/2 before and 2 after, integers by 1/2 after. */
-static int hand_over(struct typed *t)
-{
-    double before = t->scaled && is_float(t->type) ? 0.5 : 1;
-    double after = !t->scaled ? 1 : is_float(t->type) ? 2 : 0.5;
-    return rt_allreduce_async(t->name, t->in, t->out, t->count, t->type, t->op, before, after,
-                              NULL);
-}
-
-static double typed_expected(const struct typed *t, int tensor, uint64_t i)
-{
-    double value = reduced_value(rt_size(), tensor, i, t->type, t->op);
-    if (!t->scaled || t->type == RT_BOOL)
-        return value;
-    if (!is_float(t->type))
-        return (double)(int64_t)(value / 2);
-    return t->op == RT_PROD ? value * 2 / (double)(1 << rt_size()) : value;
-}
-
-static void prepare_typed(struct typed *t, int tensor)
-{
-    const uint64_t bytes = t->count * rt_type_bytes(t->type);
-    snprintf(t->name, sizeof t->name, "typed.%d", tensor);
-    t->in = malloc(bytes + 1);
-    t->out = t->in_place ? t->in : malloc(bytes + 1);
-    fill(t->in, t->count, t->type, rt_rank(), tensor, t->op);
-    ((char *)t->out)[bytes] = 0x5a;
-}
-
-static void verify_typed(struct typed *t, int tensor)
-{
-    const uint64_t bytes = t->count * rt_type_bytes(t->type);
-    CHECK(rt_wait(t->handle) == 0, "%s", t->name);
-    for (uint64_t i = 0; i < t->count; i++)
-        CHECK(element(t->out, i, t->type) == typed_expected(t, tensor, i),
-              "%s, type %d, reduction %d, %d, [%llu of %llu] is %.9g, expected %.9g", t->name,
-              (int)t->type, (int)t->op, t->scaled, (unsigned long long)i,
-              (unsigned long long)t->count, element(t->out, i, t->type),
-              typed_expected(t, tensor, i));
-    CHECK(((char *)t->out)[bytes] == 0x5a, "%s", t->name);
-    CHECK(t->in_place || holds_values(t->in, 0, t->count, rt_rank(), tensor, t->type, t->op),
-          "%s: input changed", t->name);
-    if (!t->in_place)
-        free(t->out);
-    free(t->in);
-}
-
-/* All combinations in pairs, at once: those that may go together do. */
-static void check_types(void)
-{
-    enum { TYPE, OP, COUNT, PLACE, SCALED, PARAMETERS };
-    const unsigned levels[PARAMETERS] = {RT_TYPE_COUNT, RT_OP_COUNT, TYPED_COUNTS + 3, 2, 2};
-    const char *seed = getenv("RUNTIME_CHECK_SEED");
-    struct covering c;
-    CHECK(covering_make(&c, levels, PARAMETERS, seed ? strtoull(seed, NULL, 10) : 1) == 0, "rows");
-    struct typed *tensors = calloc(c.count, sizeof *tensors);
-    for (unsigned i = 0; i < c.count; i++) {
-        const uint8_t *row = c.rows[i];
-        tensors[i] = (struct typed){.type = row[TYPE],
-                                    .op = row[OP],
-                                    .count = typed_count(row[COUNT], row[TYPE]),
-                                    .scaled = row[SCALED],
-                                    .in_place = row[PLACE]};
-        prepare_typed(&tensors[i], (int)i);
-    }
-    for (unsigned i = 0; i < c.count; i++) {
-        struct typed *t = &tensors[(i + (unsigned)rt_rank() * 29) % c.count];
-        t->handle = hand_over(t);
-        CHECK(t->handle >= 0, "%s", t->name);
-    }
-    for (unsigned i = 0; i < c.count; i++)
-        verify_typed(&tensors[i], (int)i);
-    free(tensors);
-    covering_free(&c);
-}
-
-/* A NaN and an infinity of one rank are everybody's. */
-static void check_not_finite(void)
-{
-    uint16_t data[3];
-    set_element(data, 0, RT_FLOAT16, rt_rank() == 0 ? NAN : 1);
-    set_element(data, 1, RT_FLOAT16, rt_rank() == rt_size() - 1 ? INFINITY : 1);
-    set_element(data, 2, RT_FLOAT16, 57344);
-    int handle = rt_allreduce_async("finite", data, data, 3, RT_FLOAT16, RT_AVG, 1, 1, NULL);
-    CHECK(rt_wait(handle) == 0, "finite");
-    CHECK(isnan(element(data, 0, RT_FLOAT16)), "%g", element(data, 0, RT_FLOAT16));
-    CHECK(isinf(element(data, 1, RT_FLOAT16)), "%g", element(data, 1, RT_FLOAT16));
-    CHECK(element(data, 2, RT_FLOAT16) == 57344, "%g", element(data, 2, RT_FLOAT16));
-}
-
-static void check_broadcast_of_types(void)
-{
-    enum { COUNT = 1009 };
-    uint64_t data[COUNT];
-    for (int type = 0; type < RT_TYPE_COUNT; type++) {
-        const int root = type % rt_size();
-        fill(data, COUNT, (enum rt_type)type, rt_rank(), type, RT_MAX);
-        int handle = rt_broadcast_async("typed", data, COUNT, (enum rt_type)type, root, NULL);
-        CHECK(rt_wait(handle) == 0, "type %d", type);
-        CHECK(holds_values(data, 0, COUNT, root, type, (enum rt_type)type, RT_MAX), "type %d",
-              type);
-    }
-    CHECK(rt_broadcast_async("typed", data, 1, RT_TYPE_COUNT, 0, NULL) == -EINVAL, "no such type");
-    CHECK(rt_allreduce_async("typed", data, data, 1, RT_INT8, RT_OP_COUNT, 1, 1, NULL) == -EINVAL,
-          "no such reduction");
 }
 
 static void check_broadcast(void)
@@ -404,6 +262,9 @@ static void check_names(void)
           "empty");
     CHECK(rt_allreduce_async("rt.x", data, data, 2, RT_FLOAT32, RT_SUM, 1, 1, NULL) == -EINVAL,
           "ours");
+    CHECK(rt_broadcast_async("x", data, 1, RT_TYPE_COUNT, 0, NULL) == -EINVAL, "no such type");
+    CHECK(rt_allreduce_async("x", data, data, 1, RT_FLOAT32, RT_ADASUM + 1, 1, 1, NULL) == -EINVAL,
+          "no such reduction");
     longest[RT_NAME_MAX] = 0;
     int handle = rt_allreduce_async(longest, data, data, 2, RT_FLOAT32, RT_SUM, 1, 1, NULL);
     CHECK(rt_wait(handle) == 0, "longest");
@@ -452,22 +313,12 @@ static void end_mpi(void)
 int main(int argc, char **argv)
 {
     static const struct {
-        const char *name;
         void (*check)(void);
         int ranks; /* at least */
     } cases[] = {
-        {"topology", check_topology, 1},
-        {"allreduce", check_allreduce, 1},
-        {"scales", check_scales, 1},
-        {"broadcast", check_broadcast, 1},
-        {"types", check_types, 1},
-        {"types", check_not_finite, 1},
-        {"types", check_broadcast_of_types, 1},
-        {"many", check_many, 1},
-        {"barrier", check_barrier, 1},
-        {"mismatch", check_mismatch, 2},
-        {"names", check_names, 1},
-        {"leaving", check_leaving, 2}, /* ends the run: the last */
+        {check_topology, 1},  {check_allreduce, 1}, {check_scales, 1},
+        {check_broadcast, 1}, {check_many, 1},      {check_barrier, 1},
+        {check_mismatch, 2},  {check_names, 1},     {check_leaving, 2}, /* ends the run: the last */
     };
     const bool has_mpi = begin_mpi(&argc, &argv);
     if (rt_init() < 0) {
@@ -475,9 +326,7 @@ int main(int argc, char **argv)
         return 2;
     }
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        if ((argc < 2 ? strcmp(cases[i].name, "types") != 0
-                      : strcmp(argv[1], cases[i].name) == 0) &&
-            rt_size() >= cases[i].ranks)
+        if (rt_size() >= cases[i].ranks)
             cases[i].check();
     int rank = rt_rank();
     if (rt_shutdown() < 0 || rt_size() != -ESHUTDOWN) {

@@ -20,6 +20,11 @@ enum laid { LAID_IN_ORDER, LAID_IN_TURN, LAID_UNEVEN, LAID_COUNT };
 #define MAX_HOSTS 4
 int host_of(int rank, int size, int hosts, enum laid laid);
 
+/* What a rank brings to an allreduce of what isn't finite, and whether that is what must come of
+ * it; `infinite`: the type has infinities. */
+double special_value(uint64_t i, int rank, int size, bool infinite);
+bool is_special_result(double got, uint64_t i, int size, enum rt_op op, bool infinite);
+
 struct subject {
     const char *algorithm; /* its name in coll_cases */
     enum rt_type type;
