@@ -2,7 +2,6 @@
 #include "rt-lifeline.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -17,11 +16,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "rt-door.h"
 #include "rt-net.h"
 
 #define ADDRESS_MAX 16
 #define CONNECT_NS  2000000000u
-#define HELLO_MS    5000
+#define HELLOS_NS   10000000000u /* of all; they come with the connections */
+#define TEXT_MS     5000
 #define TEXT_MAX    512
 #define FAREWELL    'F'
 #define DEATH       'D'
@@ -85,31 +86,6 @@ static void watch_forks(void)
 
 /* ---- connections ---- */
 
-/* On all of this host's addresses, of both families. */
-static int listen_anywhere(int backlog, uint16_t *ret_port)
-{
-    struct sockaddr_in6 any6 = {.sin6_family = AF_INET6};
-    struct sockaddr_in any4 = {.sin_family = AF_INET};
-    const int off = 0;
-    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && (setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) ||
-                    bind(fd, (struct sockaddr *)&any6, sizeof any6))) {
-        close(fd);
-        fd = -1;
-    }
-    if (fd < 0) { /* a host without IPv6 */
-        fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (fd < 0 || bind(fd, (struct sockaddr *)&any4, sizeof any4))
-            return -errno;
-    }
-    union rt_net_place bound;
-    socklen_t n = sizeof bound;
-    if (listen(fd, backlog) || getsockname(fd, &bound.any, &n))
-        return -errno;
-    *ret_port = rt_net_port(&bound);
-    return fd;
-}
-
 static bool is_loopback(const struct ifaddrs *a)
 {
     return a->ifa_flags & IFF_LOOPBACK;
@@ -140,19 +116,19 @@ static void add_addresses(struct invitation *to, const struct ifaddrs *all, bool
 }
 
 /* Returns the listening socket. */
-static int invite(struct invitation *ret, int size)
+static int invite(struct invitation *ret)
 {
-    uint16_t port = 0;
+    union rt_net_place any;
     struct ifaddrs *all = NULL;
-    int fd = listen_anywhere(size, &port);
+    const int fd = rt_net_listen_anywhere(&any);
     if (fd < 0)
         return fd;
     if (getrandom(&ret->token, sizeof ret->token, 0) != sizeof ret->token || getifaddrs(&all)) {
         close(fd);
         return -EIO;
     }
-    add_addresses(ret, all, false, port);
-    add_addresses(ret, all, true, port);
+    add_addresses(ret, all, false, rt_net_port(&any));
+    add_addresses(ret, all, true, rt_net_port(&any));
     freeifaddrs(all);
     return fd;
 }
@@ -207,33 +183,47 @@ static bool accept_invitation(struct rt_lifeline *l, const struct rt_fabric *f,
     return done;
 }
 
+struct guests {
+    struct rt_lifeline *l;
+    uint64_t token;
+    int missing;
+};
+
+static bool may_be_hello(void *data, const void *hello, size_t got)
+{
+    const struct guests *g = data;
+    return memcmp(hello, &g->token, got < sizeof g->token ? got : sizeof g->token) == 0;
+}
+
+static bool welcome(void *data, int fd, void *from)
+{
+    struct guests *g = data;
+    const struct hello *hello = from;
+    if (hello->rank <= 0 || hello->rank >= g->l->size || g->l->peers[hello->rank].fd >= 0)
+        return false;
+    ask_for_signs_of_life(fd, g->l->timeout_s);
+    g->l->peers[hello->rank] = (struct peer){.fd = fd, .pid = hello->pid};
+    g->missing--;
+    return true;
+}
+
 /* Of all who connected; others who found the port are sent away. Fails where one is missing: it
  * would take the end of its connection for this rank's. */
 static int receive_hellos(struct rt_lifeline *l, int listener, uint64_t token, int expected)
 {
-    const struct timeval patience = {.tv_sec = HELLO_MS / 1000}; /* with half a hello, too */
-    while (expected > 0) {
-        struct hello hello;
-        if (!is_ready(listener, POLLIN, HELLO_MS))
-            return -ETIMEDOUT;
-        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-        if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS))
-            return -errno;
-        if (fd < 0)
-            continue;
-        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-        if (is_ready(fd, POLLIN, HELLO_MS) &&
-            recv(fd, &hello, sizeof hello, MSG_WAITALL) == sizeof hello && hello.token == token &&
-            hello.rank > 0 && hello.rank < l->size && l->peers[hello.rank].fd < 0) {
-            fcntl(fd, F_SETFL, O_NONBLOCK);
-            ask_for_signs_of_life(fd, l->timeout_s);
-            l->peers[hello.rank] = (struct peer){.fd = fd, .pid = hello.pid};
-            expected--;
-        } else {
-            close(fd);
-        }
-    }
-    return 0;
+    const uint64_t end = rt_now_ns() + HELLOS_NS;
+    struct guests guests = {l, token, expected};
+    struct rt_door door = {.listener = listener,
+                           .ranks = l->size,
+                           .hello_bytes = sizeof(struct hello),
+                           .may_be = may_be_hello,
+                           .welcome = welcome,
+                           .data = &guests};
+    int error = rt_door_open(&door);
+    while (!error && guests.missing > 0)
+        error = rt_now_ns() < end ? rt_door_serve(&door, end) : -ETIMEDOUT;
+    rt_door_close(&door);
+    return error;
 }
 
 /* ---- the thread ---- */
@@ -294,7 +284,7 @@ static void hear(struct rt_lifeline *l, int rank)
         hang_up(l, rank, n < 0 ? errno : 0);
     } else if (message[0] == FAREWELL) {
         l->peers[rank].left = true;
-    } else if (message[0] == DEATH && is_ready(l->peers[rank].fd, POLLIN, HELLO_MS)) {
+    } else if (message[0] == DEATH && is_ready(l->peers[rank].fd, POLLIN, TEXT_MS)) {
         n = recv(l->peers[rank].fd, message, TEXT_MAX, MSG_DONTWAIT);
         message[n > 0 ? n : 0] = 0;
         report(l, message, rank);
@@ -352,7 +342,7 @@ static int count_connected(struct rt_lifeline *l, struct rt_fabric *f, bool mine
 static int connect_all(struct rt_lifeline *l, struct rt_fabric *f)
 {
     struct invitation mine = {0}, *all = calloc((size_t)l->size, sizeof *all);
-    int connected = 0, listener = l->rank == 0 ? invite(&mine, l->size) : -1;
+    int connected = 0, listener = l->rank == 0 ? invite(&mine) : -1;
     int error = all ? f->ops->allgather(f, &mine, all, sizeof mine) : -ENOMEM, state = 0;
     bool done = false;
     if (!error && l->rank != 0)

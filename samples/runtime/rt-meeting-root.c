@@ -2,7 +2,6 @@
 /* Rank 0 at the rendezvous: takes in who comes, and tells all of all. */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,32 +10,17 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "rt-door.h"
 #include "rt-meeting.h"
 #include "rt-root.h"
 
-#define HELLO_NS 5000000000u /* who connects says hello at once */
-#define HURRY_NS 250000000u  /* ... at the latest so long after, where others want the place */
-#define CALLERS  64          /* beside one a rank */
-
-/* A connection whose hello isn't complete. */
-struct caller {
-    int fd; /* -1: none */
-    size_t got;
-    uint64_t since_ns;
-    struct rt_hello hello;
-};
-
 struct hall {
     struct rt_meeting *m;
-    int listener;
+    struct rt_door door;
     int *fds; /* by rank, of those that have come */
-    int come, strangers;
+    int come;
     uint64_t end_ns;
     char problem[RT_MEETING_TEXT_MAX];
-    struct caller *callers;
-    struct pollfd *polled; /* the listener, then callers */
-    int room;
-    bool is_full; /* somebody is at the door, for whom there is no place yet */
 };
 
 /* ---- problems ---- */
@@ -73,12 +57,6 @@ static void answer(const struct hall *h, int fd, const char *text)
         rt_net_send(fd, job->cards, (size_t)job->size * sizeof *job->cards, end);
 }
 
-static void turn_away(struct caller *c)
-{
-    close(c->fd);
-    c->fd = -1;
-}
-
 /* "missing: rank 1 3-7" */
 static void say_missing(struct hall *h)
 {
@@ -97,9 +75,9 @@ static void say_missing(struct hall *h)
             n += (size_t)snprintf(list + n, sizeof list - n, " %d", r);
         r = last - r >= 2 ? last : r;
     }
-    if (h->strangers > 0)
+    if (h->door.strangers > 0)
         snprintf(strangers, sizeof strangers, "; %d connections came that were no ranks'",
-                 h->strangers);
+                 h->door.strangers);
     rt_net_text(&h->m->root, where, sizeof where);
     problem(h,
             "after %ld s (RT_START_TIMEOUT) %d of %d ranks have not come to rank 0 at %s; missing: "
@@ -121,7 +99,6 @@ static void no_way_in(struct hall *h, int error)
     else
         problem(h, "rank 0 can't take in all ranks: %s; %d of %d ranks have come", strerror(-error),
                 h->come + 1, h->m->job->size);
-    h->end_ns = 0;
 }
 
 /* ---- who comes ---- */
@@ -149,9 +126,8 @@ static bool all_are_here(struct hall *h)
 }
 
 /* Whether this one is no rank of ours; it is told why. */
-static bool refuse(struct hall *h, const struct caller *c)
+static bool refuse(struct hall *h, int fd, const struct rt_hello *o)
 {
-    const struct rt_hello *o = &c->hello;
     const struct rt_job *job = h->m->job;
     char who[200];
     snprintf(who, sizeof who, "process %d of %.100s is rank %d of %d", (int)o->card.pid,
@@ -160,8 +136,8 @@ static bool refuse(struct hall *h, const struct caller *c)
         char text[300];
         snprintf(text, sizeof text,
                  "%s of another job (RT_JOB) than the one that waits at its RT_PORT", who);
-        answer(h, c->fd, text);
-        h->strangers++;
+        answer(h, fd, text);
+        h->door.strangers++;
         return true;
     }
     if (o->size != job->size || o->rank >= job->size) {
@@ -180,139 +156,53 @@ static bool refuse(struct hall *h, const struct caller *c)
     } else {
         return false;
     }
-    answer(h, c->fd, h->problem);
+    answer(h, fd, h->problem);
     return true;
 }
 
 #define END_TEXT(text) ((text)[sizeof(text) - 1] = 0)
 
-static void welcome(struct hall *h, struct caller *c)
+static bool may_be_hello(void *data, const void *hello, size_t got)
 {
-    struct rt_hello *o = &c->hello;
+    const size_t known = sizeof((struct rt_hello *)NULL)->magic;
+    (void)data;
+    return memcmp(hello, RT_MEETING_MAGIC, got < known ? got : known) == 0;
+}
+
+static bool welcome(void *data, int fd, void *hello)
+{
+    struct hall *h = data;
+    struct rt_hello *o = hello;
     END_TEXT(o->job);
     END_TEXT(o->card.host);
     END_TEXT(o->card.machine);
     END_TEXT(o->card.problem);
     if (o->rank < 0)
-        h->strangers++;
-    if (o->rank < 0 || refuse(h, c)) {
-        turn_away(c);
-        return;
-    }
+        h->door.strangers++;
+    if (o->rank < 0 || refuse(h, fd, o))
+        return false;
     if (h->fds[o->rank] >= 0)
         close(h->fds[o->rank]);
     else
         h->come++;
-    h->fds[o->rank] = c->fd;
-    c->fd = -1;
+    h->fds[o->rank] = fd;
     h->m->job->cards[o->rank] = o->card;
     problem_of(h, o->rank);
-}
-
-static void hear(struct hall *h, struct caller *c)
-{
-    ssize_t n = recv(c->fd, (char *)&c->hello + c->got, sizeof c->hello - c->got, MSG_DONTWAIT);
-    const bool has_closed = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
-    if (n > 0)
-        c->got += (size_t)n;
-    const size_t known = c->got < sizeof c->hello.magic ? c->got : sizeof c->hello.magic;
-    if (has_closed || memcmp(c->hello.magic, RT_MEETING_MAGIC, known) != 0) {
-        h->strangers++;
-        turn_away(c);
-    } else if (c->got == sizeof c->hello) {
-        welcome(h, c);
-    }
-}
-
-/* Free; or of the one that is silent longest, NULL where that isn't long. */
-static struct caller *find_place(struct hall *h, bool free)
-{
-    struct caller *oldest = NULL;
-    for (int i = 0; i < h->room; i++) {
-        struct caller *c = &h->callers[i];
-        if (free && c->fd < 0)
-            return c;
-        if (c->fd >= 0 && (!oldest || c->since_ns < oldest->since_ns))
-            oldest = c;
-    }
-    if (!oldest || rt_now_ns() - oldest->since_ns < HURRY_NS)
-        return NULL;
-    h->strangers++;
-    turn_away(oldest);
-    return oldest;
-}
-
-static bool has_callers(const struct hall *h)
-{
-    for (int i = 0; i < h->room; i++)
-        if (h->callers[i].fd >= 0)
-            return true;
-    return false;
-}
-
-static void let_in(struct hall *h)
-{
-    struct caller *c = NULL;
-    for (int i = 0; i < h->room && (c = find_place(h, true)); i++) {
-        int fd = rt_net_accept(h->listener);
-        if (fd == -EMFILE && has_callers(h)) {
-            c = find_place(h, false);
-            fd = c ? rt_net_accept(h->listener) : -EBUSY;
-        }
-        h->is_full = fd == -EBUSY;
-        if (fd == -EAGAIN || fd == -ECONNABORTED || fd == -EINTR || fd == -EBUSY)
-            return;
-        if (fd < 0) {
-            no_way_in(h, fd);
-            return;
-        }
-        *c = (struct caller){.fd = fd, .since_ns = rt_now_ns()};
-    }
-    h->is_full = !c;
-}
-
-static void drop_silent(struct hall *h, uint64_t now)
-{
-    for (int i = 0; i < h->room; i++) {
-        if (h->callers[i].fd >= 0 && now - h->callers[i].since_ns > HELLO_NS) {
-            h->strangers++;
-            turn_away(&h->callers[i]);
-        }
-    }
-}
-
-static void wait_for_callers(struct hall *h)
-{
-    const uint64_t now = rt_now_ns();
-    const uint64_t rest = now < h->end_ns ? h->end_ns - now : 0;
-    const uint64_t most = h->is_full ? HURRY_NS / 4 : HELLO_NS;
-    nfds_t n = 1, at = 1;
-    drop_silent(h, now);
-    h->polled[0] = (struct pollfd){.fd = h->is_full ? -1 : h->listener, .events = POLLIN};
-    for (int i = 0; i < h->room; i++) /* poll takes no more than there may be descriptors */
-        if (h->callers[i].fd >= 0)
-            h->polled[n++] = (struct pollfd){.fd = h->callers[i].fd, .events = POLLIN};
-    const int got = poll(h->polled, n, (int)((rest < most ? rest : most) / 1000000) + 1);
-    if (got < 0 && errno != EINTR)
-        no_way_in(h, -errno);
-    if (got < 0)
-        return;
-    for (int i = 0; i < h->room && at < n; i++)
-        if (h->callers[i].fd >= 0 && h->polled[at++].revents)
-            hear(h, &h->callers[i]);
-    if (h->polled[0].revents || h->is_full)
-        let_in(h);
+    return true;
 }
 
 static int receive_ranks(struct hall *h)
 {
     struct rt_meeting *m = h->m;
     const int others = m->job->size - 1;
+    int error = 0;
     h->end_ns = rt_now_ns() + (uint64_t)m->seconds * 1000000000u;
     m->job->cards[0] = m->mine.card;
     problem_of(h, 0);
-    while (!all_are_here(h) && rt_now_ns() < h->end_ns)
-        wait_for_callers(h);
+    while (!error && !all_are_here(h) && rt_now_ns() < h->end_ns)
+        error = rt_door_serve(&h->door, h->end_ns);
+    if (error)
+        no_way_in(h, error);
     if (h->come < others)
         say_missing(h);
     for (int r = 1; r <= others; r++)
@@ -351,30 +241,27 @@ static void leave(struct hall *h)
     for (int r = 0; h->fds && r < h->m->job->size; r++)
         if (h->fds[r] >= 0)
             close(h->fds[r]);
-    for (int i = 0; h->callers && i < h->room; i++)
-        if (h->callers[i].fd >= 0)
-            close(h->callers[i].fd);
     free(h->fds);
-    free(h->callers);
-    free(h->polled);
-    close(h->listener);
+    rt_door_close(&h->door);
+    close(h->door.listener);
 }
 
 int rt_meeting_be_root(struct rt_meeting *m)
 {
     const int size = m->job->size;
-    struct hall h = {.m = m, .room = size + CALLERS};
-    h.listener = listen_at_root(m);
-    if (h.listener < 0)
-        return h.listener;
+    struct hall h = {.m = m};
+    h.door = (struct rt_door){.listener = listen_at_root(m),
+                              .ranks = size,
+                              .hello_bytes = sizeof(struct rt_hello),
+                              .may_be = may_be_hello,
+                              .welcome = welcome,
+                              .data = &h};
+    if (h.door.listener < 0)
+        return h.door.listener;
     h.fds = malloc((size_t)size * sizeof *h.fds);
-    h.callers = calloc((size_t)h.room, sizeof *h.callers);
-    h.polled = calloc((size_t)h.room + 1, sizeof *h.polled);
-    int error = h.fds && h.callers && h.polled ? 0 : rt_meeting_fail(m, -ENOMEM, "no memory");
+    int error = h.fds && rt_door_open(&h.door) == 0 ? 0 : rt_meeting_fail(m, -ENOMEM, "no memory");
     for (int r = 0; r < size && h.fds; r++)
         h.fds[r] = -1;
-    for (int i = 0; i < h.room && h.callers; i++)
-        h.callers[i].fd = -1;
     if (!error && getrandom(&m->job->word, sizeof m->job->word, 0) != sizeof m->job->word)
         error = rt_meeting_fail(m, -EIO, "no random numbers: %s", strerror(errno));
     if (!error) {

@@ -174,6 +174,17 @@ int rt_net_listen(union rt_net_place *at)
     return fd;
 }
 
+int rt_net_listen_anywhere(union rt_net_place *ret)
+{
+    *ret = (union rt_net_place){.v6 = {.sin6_family = AF_INET6}};
+    int fd = rt_net_listen(ret);
+    if (fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL) {
+        *ret = (union rt_net_place){.v4 = {.sin_family = AF_INET}};
+        fd = rt_net_listen(ret);
+    }
+    return fd;
+}
+
 static int wait_for(int fd, short events, uint64_t deadline_ns)
 {
     struct pollfd p = {.fd = fd, .events = events};

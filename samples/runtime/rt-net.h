@@ -35,6 +35,8 @@ void rt_net_memory(char *ret, size_t bytes);
 
 /* Listens at `at`; where its port is 0 on any free one, which is put there. Returns the socket. */
 int rt_net_listen(union rt_net_place *at);
+/* ... on any free port of all this host's addresses, of both families where there are both. */
+int rt_net_listen_anywhere(union rt_net_place *ret);
 /* From the address `from`, NULL any. -ECONNREFUSED nobody listens there. */
 int rt_net_connect(const union rt_net_place *to, const union rt_net_place *from,
                    uint64_t deadline_ns);

@@ -122,18 +122,6 @@ static void find_interface(struct rt_meeting *m)
         m->interface.any.sa_family = AF_UNSPEC;
 }
 
-/* On all addresses, of both families where there are both. */
-static int listen_anywhere(union rt_net_place *ret)
-{
-    *ret = (union rt_net_place){.v6 = {.sin6_family = AF_INET6}};
-    int fd = rt_net_listen(ret);
-    if (fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL) {
-        *ret = (union rt_net_place){.v4 = {.sin_family = AF_INET}};
-        fd = rt_net_listen(ret);
-    }
-    return fd;
-}
-
 int rt_meeting_listen(struct rt_meeting *m, const union rt_net_place *own)
 {
     struct rt_card *card = &m->mine.card;
@@ -143,7 +131,7 @@ int rt_meeting_listen(struct rt_meeting *m, const union rt_net_place *own)
     rt_net_set_port(&card->place, 0);
     /* a host's own name is often that of its loopback, where other hosts don't come */
     const bool anywhere = rt_net_is_loopback(own) && !is_number(m, &family);
-    const int fd = anywhere ? listen_anywhere(&any) : rt_net_listen(&card->place);
+    const int fd = anywhere ? rt_net_listen_anywhere(&any) : rt_net_listen(&card->place);
     const int error = fd < 0 ? fd : rt_links_listen(m->links, fd);
     if (error)
         snprintf(card->problem, sizeof card->problem, "can't listen for other ranks: %s",
