@@ -21,6 +21,7 @@ struct hall {
     int come;
     uint64_t end_ns;
     char problem[RT_MEETING_TEXT_MAX];
+    char turned_away[400]; /* the last of another job; "" */
 };
 
 /* ---- problems ---- */
@@ -60,7 +61,7 @@ static void answer(const struct hall *h, int fd, const char *text)
 /* "missing: rank 1 3-7" */
 static void say_missing(struct hall *h)
 {
-    char where[80], list[600] = "", strangers[80] = "";
+    char where[80], list[400] = "", strangers[80] = "";
     const int size = h->m->job->size, missing = size - 1 - h->come;
     size_t n = 0;
     for (int r = 1; r < size && n < sizeof list - 24; r++) {
@@ -81,9 +82,9 @@ static void say_missing(struct hall *h)
     rt_net_text(&h->m->root, where, sizeof where);
     problem(h,
             "after %ld s (RT_START_TIMEOUT) %d of %d ranks have not come to rank 0 at %s; missing: "
-            "rank%s%s%s",
+            "rank%s%s%s%s%s",
             h->m->seconds, missing, size, where, list, n < sizeof list - 24 ? "" : " ...",
-            strangers);
+            strangers, *h->turned_away ? "; turned away: " : "", h->turned_away);
 }
 
 /* Nobody else gets in. */
@@ -125,6 +126,23 @@ static bool all_are_here(struct hall *h)
     return h->come == others;
 }
 
+/* Who has another name than this job, or none where this one has one, or the reverse, is no concern
+ * of this job's. */
+static bool is_of_another_job(struct hall *h, const struct rt_hello *o, const char *who)
+{
+    const char *mine = h->m->mine.job;
+    char name[90] = "a job without RT_JOB";
+    if (strcmp(o->job, mine) == 0)
+        return false;
+    if (*o->job)
+        snprintf(name, sizeof name, "job '%s' (RT_JOB)", o->job);
+    snprintf(h->turned_away, sizeof h->turned_away,
+             "%s of %s; the job that waits at its RT_PORT has %s RT_JOB: set another RT_PORT, or "
+             "RT_JOB alike on all ranks of a job",
+             who, name, *mine ? (*o->job ? "another" : "an") : "no");
+    return true;
+}
+
 /* Whether this one is no rank of ours; it is told why. */
 static bool refuse(struct hall *h, int fd, const struct rt_hello *o)
 {
@@ -132,26 +150,22 @@ static bool refuse(struct hall *h, int fd, const struct rt_hello *o)
     char who[200];
     snprintf(who, sizeof who, "process %d of %.100s is rank %d of %d", (int)o->card.pid,
              o->card.host, (int)o->rank, (int)o->size);
-    if (*o->job && *h->m->mine.job && strcmp(o->job, h->m->mine.job) != 0) {
-        char text[300];
-        snprintf(text, sizeof text,
-                 "%s of another job (RT_JOB) than the one that waits at its RT_PORT", who);
-        answer(h, fd, text);
-        h->door.strangers++;
+    if (is_of_another_job(h, o, who)) {
+        answer(h, fd, h->turned_away);
         return true;
     }
     if (o->size != job->size || o->rank >= job->size) {
         problem(h,
-                "%s, but rank 0 has %d ranks: RT_RANK and RT_SIZE are wrong, or another job waits "
-                "at the same RT_PORT",
+                "%s, but rank 0 has %d ranks: RT_RANK and RT_SIZE are wrong, or another job comes "
+                "to the same RT_PORT; jobs with RT_JOB, a name of each, are told apart",
                 who, job->size);
     } else if (o->rank == 0) {
         problem(h, "%s, and rank 0 is process %d of %.100s: RT_RANK is wrong", who,
                 (int)job->cards[0].pid, job->cards[0].host);
     } else if (h->fds[o->rank] >= 0 && !has_gone(h->fds[o->rank])) {
         problem(h,
-                "%s, and process %d of %.100s is that too: RT_RANK is wrong, or another job waits "
-                "at the same RT_PORT",
+                "%s, and process %d of %.100s is that too: RT_RANK is wrong, or another job comes "
+                "to the same RT_PORT; jobs with RT_JOB, a name of each, are told apart",
                 who, (int)job->cards[o->rank].pid, job->cards[o->rank].host);
     } else {
         return false;

@@ -72,6 +72,10 @@ static int read_settings(struct rt_meeting *m)
     if (got_port < 0 || read_number(m, "RT_START_TIMEOUT", 1, 1000000, &m->seconds) < 0)
         return -EINVAL;
     m->address = getenv("RT_ADDR");
+    const char *name = getenv("RT_JOB");
+    if (name && strlen(name) >= sizeof m->mine.job)
+        return rt_meeting_fail(m, -EINVAL, "RT_JOB is '%.100s...', expected at most %zu bytes",
+                               name, sizeof m->mine.job - 1);
     if (size > 1 && (!m->address || !*m->address || got_port == 0))
         return rt_meeting_fail(
             m, -EINVAL,

@@ -185,11 +185,24 @@ def test_a_crowd_that_says_nothing():
 
 
 def test_another_job():
+    """Whatever rank and size it has, and where only one of the two has a name."""
+    of = r"process \d+ of \S+ is rank {} of {}; the job that waits at its RT_PORT has {} RT_JOB: set another RT_PORT"
     port = Port()
     ranks = [start(port, 0, 2, RT_JOB="this")]
     all_say("another job", [start(port, 1, 2, RT_JOB="that")],
-            r"is rank 1 of 2 of another job \(RT_JOB\) than the one that waits at its RT_PORT")
+            of.format(1, r"2 of job 'that' \(RT_JOB\)", "another"))
+    all_say("another size", [start(port, 7, 9, RT_JOB="that")],
+            of.format(7, r"9 of job 'that' \(RT_JOB\)", "another"))
+    all_say("no name", [start(port, 1, 2)], of.format(1, "2 of a job without RT_JOB", "an"))
     all_train("this job", ranks + [start(port, 1, 2, RT_JOB="this")])
+    port = Port()
+    ranks = [start(port, 0, 2)]
+    all_say("a name", [start(port, 1, 2, RT_JOB="that")], of.format(1, r"2 of job 'that' \(RT_JOB\)", "no"))
+    all_train("without names", ranks + [start(port, 1, 2)])
+    port = Port()
+    ranks = [start(port, 0, 2, RT_JOB="this", RT_START_TIMEOUT="2")]
+    all_say("missing", [start(port, 1, 2)], "without RT_JOB")
+    all_say("rank 0 says", ranks, "missing: rank 1; turned away: " + of.format(1, "2 of a job without RT_JOB", "an"))
 
 
 def test_a_rank_that_comes_again():
@@ -228,6 +241,7 @@ def test_settings():
                            ({"RT_PORT": ""}, "RT_PORT is not set"),
                            ({"RT_ADDR": ""}, "RT_ADDR is not set"),
                            ({"RT_ADDR": "no such.host"}, "RT_ADDR is 'no such.host'"),
+                           ({"RT_JOB": "j" * 64}, "', expected at most 63 bytes"),
                            ({"RT_RANK": "2"}, "rank 2 of 2: RT_RANK and RT_SIZE are wrong"),
                            ({"RT_LISTEN_FD": "0", "RT_ADDR": "192.0.2.1"}, "no address of this host")):
         settings = {"RT_START_TIMEOUT": "1", **settings}
