@@ -221,6 +221,10 @@ def test_status():
     nothing_left("status")
 
 
+def parent_of(pid):
+    return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
 def pids_of(p, count):
     return [int(p.stdout.readline()) for _ in range(count)]
 
@@ -315,14 +319,22 @@ def test_nothing_stays():
         p.stdout.close()
         p.stderr.close()
         nothing_left(f"SIG{how} to rt-run, ranks {ranks}")
-    # the agent is killed: ranks are, too, and rt-run says that they are lost
-    p = start("-n", "2", *sh("echo $$; exec sleep 600"))
-    ranks = pids_of(p, 2)
-    agent, = [pid for pid, _, line in left() if line.endswith("--agent ")]
-    os.kill(agent, signal.SIGKILL)
-    out, err = p.communicate(timeout=60)
-    judge(p.returncode == 1 and "lost host localhost" in err, "the agent is gone", err)
-    nothing_left("an agent's death")
+
+
+def test_killed_helpers():
+    """SIGKILL to the agent, to its keeper, and to either together with rt-run: ranks end with all that
+    they have started, and rt-run says that they are lost."""
+    for whom in (["agent"], ["keeper"], ["rt-run", "agent"], ["rt-run", "keeper"]):
+        p = start("-n", "2", *sh(CHILDREN + "exec sleep 600"))
+        pids_of(p, 2)
+        pids = {parent_of(pid) == p.pid: pid for pid, _, line in left() if line.endswith("--agent ")}
+        pids = {"rt-run": p.pid, "keeper": pids[True], "agent": pids[False]}
+        for name in whom:
+            os.kill(pids[name], signal.SIGKILL)
+        out, err = p.communicate(timeout=60)
+        if "rt-run" not in whom:
+            judge(p.returncode == 1 and "lost host localhost" in err, f"{whom} is gone", p.returncode, err)
+        nothing_left(f"{whom}")
 
 
 def test_no_zombies():

@@ -4,6 +4,7 @@
 
 #include "run-agent.h"
 #include "run-front.h"
+#include "run-keeper.h"
 #include "run-options.h"
 
 int main(int argc, char **argv)
@@ -11,7 +12,7 @@ int main(int argc, char **argv)
     struct run_options options;
     int status = 0;
     if (argc == 2 && strcmp(argv[1], "--agent") == 0)
-        return run_agent();
+        return run_keeper(run_agent);
     if (run_options_read(&options, argc, argv, &status) == 0)
         status = run_front(&options);
     run_options_release(&options);

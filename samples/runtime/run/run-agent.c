@@ -22,7 +22,6 @@
 #define LEAVE_NS   300000000u  /* what ranks have left behind may end by itself */
 #define TERM_NS    1000000000u /* ... after SIGTERM */
 #define KILL_NS    5000000000u /* ... after SIGKILL */
-#define LOOK_MS    10
 
 struct agent {
     struct run_wire wire;
@@ -37,11 +36,6 @@ struct agent {
     bool input_ends, untaken, ends;
     struct pollfd *polled;
 };
-
-static uint64_t now_ns(void)
-{
-    return rt_now_ns();
-}
 
 static void say(struct agent *a, int status, const char *text)
 {
@@ -241,32 +235,12 @@ static void reap(struct agent *a)
         }
 }
 
-/* Until nothing is left, at most so long; whether nothing is. */
-static bool outlast(int signal, uint64_t ns)
-{
-    const uint64_t end = now_ns() + ns;
-    int left = signal ? run_ranks_signal_all(signal) : 1;
-    if (signal == SIGTERM)
-        run_ranks_signal_all(SIGCONT); /* who is stopped hears nothing */
-    for (;;) {
-        while (waitpid(-1, NULL, WNOHANG) > 0)
-            ;
-        if (waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD)
-            return true;
-        if (now_ns() >= end || left < 0)
-            return false;
-        poll(NULL, 0, LOOK_MS);
-        if (signal == SIGKILL)
-            run_ranks_signal_all(signal); /* what has been forked since */
-    }
-}
-
 /* `in_peace`: by itself first. */
 static void end_all(bool in_peace)
 {
-    if ((in_peace && outlast(0, LEAVE_NS)) || outlast(SIGTERM, TERM_NS))
+    if ((in_peace && run_ranks_outlast(0, LEAVE_NS)) || run_ranks_outlast(SIGTERM, TERM_NS))
         return;
-    outlast(SIGKILL, KILL_NS);
+    run_ranks_outlast(SIGKILL, KILL_NS);
 }
 
 static void signal_groups(const struct agent *a, int signal)

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +12,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "rt-clock.h"
+
 /* Above what shells' scripts use for themselves. */
 #define LISTENER_FROM 30
+#define LOOK_MS       10
 
 void run_ranks_adopt(void)
 {
@@ -215,4 +219,31 @@ int run_ranks_signal_all(int signal)
     }
     free(all);
     return ours;
+}
+
+/* Reaps what has ended. */
+static bool is_childless(void)
+{
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        ;
+    return waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD;
+}
+
+bool run_ranks_outlast(int signal, uint64_t ns)
+{
+    const uint64_t end = rt_now_ns() + ns;
+    if (is_childless())
+        return true;
+    if (signal)
+        run_ranks_signal_all(signal);
+    if (signal == SIGTERM)
+        run_ranks_signal_all(SIGCONT); /* who is stopped hears nothing */
+    while (!is_childless()) {
+        if (rt_now_ns() >= end)
+            return false;
+        poll(NULL, 0, LOOK_MS);
+        if (signal == SIGKILL)
+            run_ranks_signal_all(signal); /* what has been forked since */
+    }
+    return true;
 }

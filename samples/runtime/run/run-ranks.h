@@ -10,6 +10,7 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct run_rank {
@@ -33,5 +34,8 @@ int run_rank_start(struct run_rank *r, const struct run_start *how);
 /* Sends a signal to all descendants of this process, whatever group or session they are in. Returns
  * how many there are. */
 int run_ranks_signal_all(int signal);
+/* Sends it, 0: none, and reaps until this process has no children, at most so long; whether it has
+ * none. */
+bool run_ranks_outlast(int signal, uint64_t ns);
 
 #endif
