@@ -434,9 +434,10 @@ static void check_add_after_join(void)
 
 /* ---- over and over ---- */
 
-/* What may come and go; an MPI's own lists grow now and then. */
+/* What may come and go, without glibc's caches of threads, which fill for long (the test's script);
+ * an MPI's own lists grow now and then. */
 #ifdef WITHOUT_MPI
-enum { HEAP_BYTES = 8192, SHARED_KIB = 60 };
+enum { HEAP_BYTES = 4096, SHARED_KIB = 60 };
 #else
 enum { HEAP_BYTES = 65536, SHARED_KIB = 4096 };
 #endif
@@ -516,8 +517,8 @@ static void check_refused_again(void)
         const size_t bytes = mallinfo2().uordblks;
         least[i * 3 / TIMES] = least[i * 3 / TIMES] < bytes ? least[i * 3 / TIMES] : bytes;
     }
-    CHECK(least[2] < least[1] + HEAP_BYTES / 2, "the heap has grown from %zu to %zu bytes",
-          least[1], least[2]);
+    CHECK(least[2] < least[1] + HEAP_BYTES, "the heap has grown from %zu to %zu bytes", least[1],
+          least[2]);
 }
 
 int main(int argc, char **argv)
