@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * runtime-trouble-check CASE RANK SECONDS - one rank of a job in which rank RANK does something
+ * runtime-trouble-check RANK SECONDS CASE... - one rank of a job in which rank RANK does something
  * else than the others. What a rank is told goes to standard output, as "rank R: NAME: TEXT". Exit
- * status 3: it was told something, 0: it wasn't, 1: something is wrong. mismatch  RANK's tensors
- * are others, in one thing each skip      RANK never hands over a tensor that the others wait for;
- * afterwards all go on leave     RANK ends, the others have one tensor more uneven    RANK has
- * fewer data, and joins late      RANK hands over SECONDS late, and not before rank 0 has said who
- * is missing start     RANK calls rt_init SECONDS late
+ * status 3: it was told something, 0: it wasn't, 1: something is wrong.
+ *
+ * - mismatch: RANK's tensors are others, in one thing each
+ * - skip: RANK never hands over a tensor that the others wait for; afterwards all go on
+ * - leave: RANK ends, the others have one tensor more
+ * - uneven: RANK has fewer data, and joins
+ * - late: RANK hands over SECONDS late, and not before rank 0 has said who is missing
+ * - start: RANK calls rt_init SECONDS late
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -186,8 +189,10 @@ int main(int argc, char **argv)
         return 9;
     odd_rank = atoi(argv[1]);
     seconds = atof(argv[2]);
-    const char *rank =
-        getenv("OMPI_COMM_WORLD_RANK") ? getenv("OMPI_COMM_WORLD_RANK") : getenv("PMI_RANK");
+    static const char *const ranks[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "RT_RANK"};
+    const char *rank = NULL; /* as the launcher says it: the runtime doesn't run yet */
+    for (size_t i = 0; i < sizeof ranks / sizeof *ranks && !rank; i++)
+        rank = getenv(ranks[i]);
     if (strcmp(argv[3], "start") == 0 && rank && atoi(rank) == odd_rank)
         be_late();
     CHECK(rt_init() == 0, "rt_init");
