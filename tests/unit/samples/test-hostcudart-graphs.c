@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -17,8 +18,7 @@
 #include <unistd.h>
 
 #include "cudart-check.h"
-
-void hostcuda_fail_stream(cudaError_t error);
+#include "hostcuda.h"
 
 static unsigned seed;
 
@@ -261,6 +261,30 @@ static void error_of_a_branch_is_the_launch_streams(void **state)
     OK(cudaStreamDestroy(b));
 }
 
+static void do_nothing(void *argument)
+{
+}
+
+static void release_late(void *argument)
+{
+    for (int i = 0; i < 2000; i++)
+        sched_yield();
+    *(int *)argument = 1;
+}
+
+static void who_waited_for_work_finds_it_released(void **state)
+{
+    static const struct hostcuda_work work = {.run = do_nothing, .release = release_late};
+    cudaStream_t s = new_stream();
+    for (int i = 0; i < 5; i++) {
+        int released = 0;
+        OK(hostcuda_launch(s, &work, &released));
+        OK(cudaStreamSynchronize(s));
+        assert_int_equal(released, 1);
+    }
+    OK(cudaStreamDestroy(s));
+}
+
 /* ---- forks ---- */
 
 /* A graph of two branches: with one alone no stream of its own would be needed. */
@@ -426,6 +450,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(info_and_nodes_tell_of_the_capture),
         cmocka_unit_test(launches_of_one_graph_follow_each_other_and_outlive_it),
         cmocka_unit_test(error_of_a_branch_is_the_launch_streams),
+        cmocka_unit_test(who_waited_for_work_finds_it_released),
         cmocka_unit_test(child_of_a_fork_has_no_part_in_captures_and_launches),
         cmocka_unit_test(external_events_are_of_each_launch),
         cmocka_unit_test(rows_are_copied_and_filled_alone),

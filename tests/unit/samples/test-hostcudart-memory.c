@@ -8,6 +8,10 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdbool.h>
+#include <time.h>
 
 #include "cudart-check.h"
 #include "nccl.h"
@@ -114,6 +118,51 @@ static void registered_memory_is_once_and_as_a_whole(void **state)
     OK(cudaFreeHost(pinned));
     free(p);
     cudaGetLastError();
+}
+
+struct freeing {
+    void *p;
+    cudaError_t (*free_it)(void *p);
+    cudaError_t result;
+    bool done; /* atomic */
+};
+
+static void *free_elsewhere(void *argument)
+{
+    struct freeing *f = argument;
+    f->result = f->free_it(f->p);
+    __atomic_store_n(&f->done, true, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+static void wait_at_gate(void *argument)
+{
+    sem_wait(argument);
+}
+
+static void freeing_waits_for_what_is_queued_on_the_device(void **state)
+{
+    const struct timespec look = {.tv_nsec = 1000000};
+    for (int host = 0; host < 2; host++) {
+        struct freeing f = {.free_it = host ? cudaFreeHost : cudaFree};
+        pthread_t thread;
+        sem_t gate;
+        sem_init(&gate, 0, 0);
+        cudaStream_t s = new_stream();
+        OK(host ? cudaMallocHost(&f.p, 64) : cudaMalloc(&f.p, 64));
+        OK(cudaLaunchHostFunc(s, wait_at_gate, &gate));
+        OK(cudaMemsetAsync(f.p, 1, 64, s));
+        assert_int_equal(pthread_create(&thread, NULL, free_elsewhere, &f), 0);
+        for (int i = 0; i < 20; i++) { /* one that doesn't wait is done meanwhile, most likely */
+            assert_false(__atomic_load_n(&f.done, __ATOMIC_ACQUIRE));
+            nanosleep(&look, NULL);
+        }
+        sem_post(&gate);
+        pthread_join(thread, NULL);
+        OK(f.result);
+        OK(cudaStreamDestroy(s));
+        sem_destroy(&gate);
+    }
 }
 
 static void pitched_memory_takes_rows(void **state)
@@ -249,6 +298,7 @@ int main(void)
         cmocka_unit_test(pointer_attributes_tell_kind_and_device),
         cmocka_unit_test(freeing_what_is_not_such_memory_is_refused),
         cmocka_unit_test(registered_memory_is_once_and_as_a_whole),
+        cmocka_unit_test(freeing_waits_for_what_is_queued_on_the_device),
         cmocka_unit_test(pitched_memory_takes_rows),
         cmocka_unit_test(peers_are_enabled_once_and_copied_between),
         cmocka_unit_test(properties_attributes_and_bus_agree),
