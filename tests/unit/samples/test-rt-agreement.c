@@ -367,6 +367,60 @@ static void ranks_that_join_are_done_without(void **state)
     }
 }
 
+/* ---- priorities ---- */
+
+/* One rank hands over two tensors; *ret_head is what it announced them by, of which returned is the
+ * first to be ordered. */
+static char first_of(struct rt_coordinator *c, struct rt_member *m, int a, int b,
+                     struct rt_announcement *ret_head)
+{
+    struct rt_bytes message = {0}, orders = {0};
+    struct rt_order order, read;
+    char first = 0;
+    for (int i = 0; i < 2; i++) {
+        struct rt_tensor t = {.kind = RT_ALLREDUCE, .count = 1, .prescale = 1, .postscale = 1};
+        t.name[0] = "ab"[i];
+        t.priority = i ? b : a;
+        assert_int_equal(rt_member_announce(m, &t), 0);
+    }
+    rt_member_put(m, &message);
+    memcpy(ret_head, message.data, sizeof *ret_head);
+    struct rt_reader reader = {message.data, message.n};
+    assert_int_equal(rt_coordinator_hear(c, 0, &reader), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(rt_coordinator_next(c, &order), 1);
+        assert_int_equal(order.n, 1);
+        first = first ? first : order.tensors[0].name[0];
+        rt_put_order(&orders, &order);
+        rt_order_clear(&order);
+    }
+    reader = (struct rt_reader){orders.data, orders.n};
+    while (reader.left > 0) {
+        assert_int_equal(rt_member_get_order(m, &reader, &read), 0);
+        rt_order_clear(&read);
+    }
+    free(message.data);
+    free(orders.data);
+    return first;
+}
+
+static void priority_that_changes_is_told_once(void **state)
+{
+    struct rt_coordinator *c = rt_coordinator_new(1, 0, 16);
+    struct rt_member *m = rt_member_new();
+    struct rt_announcement head;
+    assert_int_equal(first_of(c, m, 0, 0, &head), 'a');
+    assert_int_equal(head.tensors, 2);
+    assert_int_equal(first_of(c, m, 0, 0, &head), 'a');
+    assert_int_equal(head.tensors, 0);
+    assert_int_equal(first_of(c, m, 0, 5, &head), 'b');
+    assert_int_equal(head.tensors, 1);
+    assert_int_equal(first_of(c, m, 0, 5, &head), 'b');
+    assert_int_equal(head.tensors, 0);
+    rt_member_free(m);
+    rt_coordinator_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -374,6 +428,7 @@ int main(void)
         cmocka_unit_test(ranks_that_change_tensors_all_do_all),
         cmocka_unit_test(ranks_that_disagree_are_all_told),
         cmocka_unit_test(ranks_that_join_are_done_without),
+        cmocka_unit_test(priority_that_changes_is_told_once),
     };
     const char *given = getenv("RT_TEST_SEED");
     seed = given ? (unsigned)strtoul(given, NULL, 10) : (unsigned)time(NULL);

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "rt-train.h"
@@ -30,6 +31,31 @@ static const struct rt_parameter list[] = {
     {"empty", NULL, 0, RT_FLOAT32},
 };
 #define N (sizeof list / sizeof *list)
+
+/* What was done for the disk, in its order: a file or a folder synchronised, a file renamed. */
+static char done[8];
+static char failing; /* one of these */
+
+static int note(char what)
+{
+    const size_t n = strlen(done);
+    if (n < sizeof done - 1)
+        done[n] = what;
+    errno = EIO;
+    return what == failing ? -1 : 0;
+}
+
+int fsync(int fd)
+{
+    struct stat st;
+    fstat(fd, &st);
+    return note(S_ISDIR(st.st_mode) ? 'd' : 'f') ? -1 : (int)syscall(SYS_fsync, fd);
+}
+
+int rename(const char *from, const char *to)
+{
+    return note('r') ? -1 : (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
 
 static void fill(int with)
 {
@@ -169,6 +195,26 @@ static void full_disk_keeps_the_old_one(void **state)
     }
 }
 
+/* A name that is on the disk before its contents would be a damaged file after a power failure. */
+static void contents_are_on_the_disk_before_the_name(void **state)
+{
+    fill(1);
+    memset(done, 0, sizeof done);
+    assert_int_equal(save(), 0);
+    assert_string_equal(done, "frd");
+    for (const char *f = "frd"; *f; f++) {
+        fill(2);
+        failing = *f;
+        assert_int_equal(save(), -EIO);
+        failing = 0;
+        says(*f == 'd' ? "its folder can't be synchronised" : "an older one is kept");
+        assert_int_equal(access(draft, F_OK), -1);
+        fill(3);
+        assert_int_equal(load(), 0);
+        check_is(*f == 'd' ? 2 : 1);
+    }
+}
+
 static void missing_folder_is_said(void **state)
 {
     fill(1);
@@ -229,6 +275,7 @@ int main(void)
         cmocka_unit_test(any_flipped_bit_or_missing_byte_is_seen),
         cmocka_unit_test(foreign_file_is_refused_by_name),
         cmocka_unit_test(full_disk_keeps_the_old_one),
+        cmocka_unit_test(contents_are_on_the_disk_before_the_name),
         cmocka_unit_test(missing_folder_is_said),
         cmocka_unit_test(list_that_can_be_none_is_refused),
     };

@@ -106,6 +106,49 @@ static void close_finishes_all_and_refuses_more(void **state)
     rt_table_free(t);
 }
 
+static void handle_that_was_waited_for_is_no_later_one(void **state)
+{
+    struct rt_table *t = rt_table_new();
+    char *text = NULL;
+    int first = rt_table_add(t, operation("a"));
+    rt_table_finish(t, rt_table_take_new(t), 0, NULL);
+    assert_int_equal(rt_table_wait(t, first, &text), 0);
+    int second = rt_table_add(t, operation("b")); /* in the place of the first */
+    assert_true(second >= 0 && second != first);
+    assert_int_equal(rt_table_poll(t, first), -EINVAL);
+    assert_int_equal(rt_table_wait(t, first, &text), -EINVAL);
+    assert_int_equal(rt_table_poll(t, second), 0);
+    rt_table_free(t);
+}
+
+static void fail_set_ends_those_of_the_set_alone(void **state)
+{
+    struct rt_table *t = rt_table_new();
+    struct rt_operation *told = operation("a"), *of_set = operation("a"), *other = operation("b");
+    char *text = NULL;
+    of_set->tensor.set = told->tensor.set = 3;
+    int a = rt_table_add(t, told);
+    rt_table_take_new(t);
+    strcpy(of_set->tensor.name, "b");
+    int b = rt_table_add(t, of_set);
+    int c = rt_table_add(t, other);
+    assert_int_equal(rt_table_fail_set(t, 3, -ENOENT, "removed"), 1);
+    assert_int_equal(rt_table_wait(t, a, &text), -ENOENT);
+    assert_string_equal(text, "removed");
+    free(text);
+    assert_int_equal(rt_table_wait(t, b, &text), -ENOENT);
+    free(text);
+    assert_int_equal(rt_table_poll(t, c), 0);
+    assert_ptr_equal(rt_table_take_new(t), other); /* the next that nobody was told of */
+    assert_false(rt_table_has_new(t));
+    of_set = operation("c");
+    of_set->tensor.set = 3;
+    rt_table_add(t, of_set);
+    assert_int_equal(rt_table_fail_set(t, 3, -ENOENT, "removed"), 0);
+    assert_false(rt_table_has_new(t));
+    rt_table_free(t);
+}
+
 static void count(void *data)
 {
     ++*(int *)data;
@@ -205,6 +248,8 @@ int main(void)
         cmocka_unit_test(take_new_gives_each_once_in_the_order_they_came),
         cmocka_unit_test(wait_gives_the_result_and_its_text),
         cmocka_unit_test(close_finishes_all_and_refuses_more),
+        cmocka_unit_test(handle_that_was_waited_for_is_no_later_one),
+        cmocka_unit_test(fail_set_ends_those_of_the_set_alone),
         cmocka_unit_test(each_new_one_rings_until_the_table_is_closed),
         cmocka_unit_test(handles_of_a_table_that_is_gone_are_not_the_next_ones),
         cmocka_unit_test(callers_each_get_their_own_result),
