@@ -8,7 +8,8 @@
  * moves by NCCL, between hosts by MPI: reduce-scatter inside, allreduce of the parts between,
  * allgather inside; or by MPI alone, as a table that rt_tune has measured says for each size.
  * A host is RT_HOST, else the host's name. Where the program has no MPI, or RT_FABRIC is tcp, it is
- * TCP that stands below for MPI. Results are the same bits on every rank.
+ * TCP that stands below for MPI. Results are the same bits on every rank; where one is a NaN, it is
+ * one everywhere, of whichever bits, also with RT_DETERMINISTIC.
  *
  * A rank that has run out of data joins: until all have, it takes part in what the others do with
  * zeros, and no rows. The divisor of an average stays the number of all ranks.

@@ -2,8 +2,8 @@
 /*
  * runtime-bits-check SEED - one rank of a test of the bits of what rounds: sums and averages of
  * tensors of many lengths, over and over, each rank in another order each time. Rank 0 prints a
- * hash of all results of the first time. With RT_DETERMINISTIC=1: exit 1 where bits differ between
- * times.
+ * hash of all results of the first time of allreduces, also compressed ones and Adasum's, and one
+ * of its rows of reducescatters. With RT_DETERMINISTIC=1: exit 1 where bits differ between times.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,8 @@
 
 #include "rt.h"
 
-enum { TENSORS = 24, MEMBERS = 3, TIMES = 4 };
+enum { TENSORS = 36, MEMBERS = 3, TIMES = 4 };
+enum { REDUCED = 24, ADASUM = 28, SCATTERED = 32 }; /* first compressed, Adasum's, scattered */
 
 static const uint64_t counts[] = {1, 3, 17, 64, 251, 1000, 4099, 20011};
 
@@ -29,7 +30,7 @@ static uint64_t mix(uint64_t x)
     return x ^ x >> 31;
 }
 
-/* Of many magnitudes: no order of summation rounds like another. */
+/* Of many magnitudes: no order of summation rounds like another. A 1024th's sum fits float16. */
 static float number(int rank, int tensor, uint64_t i)
 {
     uint64_t mixed = mix(i * 64 + (uint64_t)rank * 8 + (uint64_t)tensor * 7919 + 1);
@@ -41,10 +42,10 @@ static void prepare(struct tensor *t, int tensor)
     t->count = counts[tensor % 8] + (uint64_t)tensor / 8;
     t->op = tensor % 5 == 4 ? RT_AVG : RT_SUM;
     t->in = malloc(t->count * sizeof(float));
-    t->out = malloc(t->count * sizeof(float));
+    t->out = calloc(t->count, sizeof(float)); /* of what is scattered only a part is written */
     t->first = malloc(t->count * sizeof(float));
     for (uint64_t i = 0; i < t->count; i++)
-        t->in[i] = number(rt_rank(), tensor, i);
+        t->in[i] = number(rt_rank(), tensor, i) / (tensor >= REDUCED && tensor < ADASUM ? 1024 : 1);
 }
 
 static void shuffle(int *order, uint64_t random)
@@ -62,9 +63,15 @@ static void shuffle(int *order, uint64_t random)
 static int hand_over(const struct tensor *t, int tensor)
 {
     char name[32];
+    static const struct rt_options fp16 = {.compression = RT_COMPRESSION_FP16};
     snprintf(name, sizeof name, "bits.%d", tensor);
-    if (tensor % 6 != 5)
-        return rt_allreduce_async(name, t->in, t->out, t->count, RT_FLOAT32, t->op, 1, 1, NULL);
+    if (tensor >= SCATTERED)
+        return rt_reducescatter_async(name, t->in, t->out, t->count, 1, RT_FLOAT32, t->op, 1, 1,
+                                      NULL);
+    if (tensor >= REDUCED || tensor % 6 != 5)
+        return rt_allreduce_async(name, t->in, t->out, t->count, RT_FLOAT32,
+                                  tensor >= ADASUM ? RT_ADASUM : t->op, 1, 1,
+                                  tensor >= REDUCED && tensor < ADASUM ? &fp16 : NULL);
     const uint64_t third = t->count / MEMBERS;
     struct rt_group_member members[MEMBERS];
     for (uint64_t m = 0; m < MEMBERS; m++)
@@ -106,10 +113,10 @@ static int compare_times(struct tensor *tensors, uint64_t seed)
     return differ;
 }
 
-static uint64_t hash(const struct tensor *tensors)
+static uint64_t hash(const struct tensor *tensors, int from, int to)
 {
     uint64_t h = 0xcbf29ce484222325u;
-    for (int t = 0; t < TENSORS; t++)
+    for (int t = from; t < to; t++)
         for (size_t i = 0; i < tensors[t].count * sizeof(float); i++)
             h = (h ^ ((const unsigned char *)tensors[t].first)[i]) * 0x100000001b3u;
     return h;
@@ -127,7 +134,9 @@ int main(int argc, char **argv)
         prepare(&tensors[t], t);
     int differ = compare_times(tensors, argc > 1 ? strtoull(argv[1], NULL, 10) : 1);
     if (rt_rank() == 0)
-        printf("hash %016llx, %d differ\n", (unsigned long long)hash(tensors), differ);
+        printf("hash %016llx, scattered %016llx, %d differ\n",
+               (unsigned long long)hash(tensors, 0, SCATTERED),
+               (unsigned long long)hash(tensors, SCATTERED, TENSORS), differ);
     for (int t = 0; t < TENSORS; t++) {
         free(tensors[t].in);
         free(tensors[t].out);

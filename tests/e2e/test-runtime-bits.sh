@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # RT_DETERMINISTIC=1: the same bits in every run, whatever the order in which tensors are handed over,
-# what is fused with what, and how ranks are laid on hosts. RT_TABLE: its choice is what happens, as
+# and what is fused with what; of allreduces also however ranks are laid on hosts. RT_TABLE: its choice is what happens, as
 # the bits show; one that is damaged, or not there, is refused on every rank.
 #   test-runtime-bits.sh MPI TRAIN_FOLDER RUNTIME_BITS_CHECK RT_TUNE
 set -eu
@@ -14,7 +14,7 @@ trap 'rm -rf "$work"' EXIT
 : "${RUNTIME_BITS_SEED:=$(date +%s)}"
 echo "seed: RUNTIME_BITS_SEED=$RUNTIME_BITS_SEED"
 
-bits() { # RANKS HOSTS SETTING...: prints the hash
+bits() { # RANKS HOSTS SETTING...: prints the hash of allreduces; both are in $work/out
     bits_ranks=$1 bits_hosts=$2
     shift 2
     (
@@ -33,6 +33,9 @@ expect() { # WHAT SAME|OTHER A B
 # MPICH's ranks wait without giving up the processor: of many more than processors each waits long
 [ "$mpi" = mpich ] && ranks=2 || ranks=4
 first=$(bits $ranks 2 RT_DETERMINISTIC=1)
+both=$(grep -o 'hash .*, scattered [0-9a-f]*' "$work/out")
+bits $ranks 2 RT_DETERMINISTIC=1 RT_FUSION_THRESHOLD=2000 RT_CYCLE_TIME=0 >/dev/null
+expect "fused otherwise" same "$both" "$(grep -o 'hash .*, scattered [0-9a-f]*' "$work/out")"
 while read -r hosts settings; do
     # shellcheck disable=SC2086
     expect "$hosts $settings" same "$first" "$(bits $ranks "$hosts" RT_DETERMINISTIC=1 $settings)"

@@ -16,6 +16,8 @@
  * a double can't hold makes the whole tensor NaN.
  *
  * Cost: log2(n) (a + S b + 5 S g), n a power of two; else 2 a + 2 S b + 5 S g more. Scratch: S.
+ *
+ * Bits: depend on the ranks' numbers and on the tensor, not on what else is in the buffer.
  */
 #include <errno.h>
 #include <string.h>

@@ -5,8 +5,8 @@
  *
  * Cost: 2 a + S g + S b: a rank reads and writes S bytes, half of a ring's.
  *
- * Deterministic: a part is reduced by one rank, its own elements first, then those of the ranks
- * after it.
+ * Bits: a part is reduced by one rank, its own elements first, then those of the ranks after it, so
+ * they depend on the count and the element's place.
  */
 #include "rt-step.h"
 

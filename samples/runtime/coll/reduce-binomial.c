@@ -4,6 +4,9 @@
  * what they have to the rank without it and are done.
  *
  * Cost: ceil(log2 n) (a + S b + S g).
+ *
+ * Bits: an element's order is a tree over the ranks from the root on, whatever the count, its place
+ * and the transport.
  */
 #include <errno.h>
 

@@ -5,6 +5,9 @@
  *
  * Cost: (n-1) a + (n-1)/n S (b + g). The input is only read: sums on their way lie in scratch.
  * Parts longer than a block go round block by block.
+ *
+ * Bits: an element's order of ranks begins after its part's owner, so they depend on the count and
+ * the element's place.
  */
 #include <errno.h>
 

@@ -3,6 +3,7 @@
  * runtime-soak [--seconds N] [--seed N] - one rank: random operations through the runtime, results
  * checked; heap, memory and descriptors must stay. Exit status 1: wrong, or grown.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,28 @@ static uint64_t rows_of(const struct operation *o, int rank)
     return (o->count + (uint32_t)rank * 7) % 50;
 }
 
-enum { ALLREDUCE, BROADCAST, ALLGATHER, REDUCESCATTER, ALLTOALL, KINDS };
+enum { ALLREDUCE, BROADCAST, ALLGATHER, REDUCESCATTER, ALLTOALL, GROUP, COMPRESSED, ADASUM, KINDS };
+
+/* Of floats: sums that 16 bits hold, and what all ranks have alike, which Adasum leaves as it is.
+ */
+static int start_floats(struct operation *o)
+{
+    const struct rt_options fp16 = {.compression = RT_COMPRESSION_FP16};
+    float *in = (float *)o->in, *out = (float *)o->out;
+    for (uint32_t i = 0; i < o->count; i++)
+        in[i] = (float)value(o->kind == ADASUM ? 0 : rt_rank(), i);
+    if (o->kind == ADASUM)
+        return rt_allreduce_async(o->name, in, out, o->count, RT_FLOAT32, RT_ADASUM, 1, 1, NULL);
+    return rt_allreduce_async(o->name, in, out, o->count, RT_FLOAT32, RT_SUM, 1, 1, &fp16);
+}
+
+static int start_group(struct operation *o)
+{
+    const uint32_t first = o->count / 3;
+    const struct rt_group_member members[] = {{o->in, o->out, first},
+                                              {o->in + first, o->out + first, o->count - first}};
+    return rt_grouped_allreduce_async(o->name, members, 2, RT_INT32, RT_SUM, 1, 1, NULL);
+}
 
 static int start(struct operation *o)
 {
@@ -59,6 +81,11 @@ static int start(struct operation *o)
     case REDUCESCATTER:
         return rt_reducescatter_async(o->name, o->in, o->out, o->count / 2, 2, RT_INT32, RT_SUM, 1,
                                       1, NULL);
+    case GROUP:
+        return start_group(o);
+    case COMPRESSED:
+    case ADASUM:
+        return start_floats(o);
     default:
         for (int r = 0; r < size; r++)
             splits[r] = rows_of(o, r) / (uint64_t)size;
@@ -70,6 +97,15 @@ static void check_sums(const int32_t *data, uint64_t first, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
         CHECK(data[i] == rt_size() * (rt_size() + 1) / 2 * (int32_t)((first + i) % 97 + 1));
+}
+
+static void check_floats(const struct operation *o)
+{
+    const float *out = (const float *)o->out;
+    const int ranks = o->kind == ADASUM ? 1 : rt_size() * (rt_size() + 1) / 2;
+    for (uint64_t i = 0; i < o->count; i++)
+        CHECK(fabsf(out[i] - (float)(ranks * (int)(i % 97 + 1))) <=
+              (o->kind == ADASUM ? 1e-3f : 0));
 }
 
 static void check_gathered(const struct operation *o)
@@ -87,7 +123,12 @@ static void check(const struct operation *o)
     uint64_t first = 0;
     switch (o->kind) {
     case ALLREDUCE:
+    case GROUP:
         check_sums(o->out, 0, o->count);
+        break;
+    case COMPRESSED:
+    case ADASUM:
+        check_floats(o);
         break;
     case BROADCAST:
         for (uint32_t i = 0; i < o->count; i++)
@@ -153,6 +194,14 @@ static void batch(struct operation *o, uint64_t *state, uint64_t round)
     run(o);
 }
 
+/* Now and then all have run out of data. */
+static void join(void)
+{
+    int last = -1;
+    CHECK(rt_wait(rt_barrier_async(NULL)) == 0);
+    CHECK(rt_wait(rt_join_async(&last, NULL)) == 0 && last >= 0);
+}
+
 static bool is_over(bool mine)
 {
     int32_t flag = rt_rank() == 0 && mine;
@@ -186,6 +235,7 @@ int main(int argc, char **argv)
     do {
         for (int i = 0; i < 5; i++)
             batch(operations, &state, round++);
+        join();
     } while (!is_over(soak_round(&soak)));
     for (int i = 0; i < BATCH; i++) {
         free(operations[i].in);

@@ -8,12 +8,15 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "rt-train.h"
@@ -215,6 +218,43 @@ static void contents_are_on_the_disk_before_the_name(void **state)
     }
 }
 
+static void save_for_ever(void)
+{
+    for (int with = 2;; with = with % 99 + 1) {
+        fill(with);
+        if (save() != 0)
+            _exit(1);
+    }
+}
+
+/* At any moment: what stands there is whole. */
+static void killed_writer_leaves_a_whole_one(void **state)
+{
+    const uint64_t seed = (uint64_t)time(NULL);
+    uint64_t random = seed;
+    printf("seed %llu\n", (unsigned long long)seed);
+    fill(1);
+    assert_int_equal(save(), 0);
+    for (int i = 0; i < 20; i++) {
+        pid_t child = fork();
+        if (child == 0)
+            save_for_ever();
+        assert_true(child > 0);
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        const struct timespec moment = {.tv_nsec = (long)((random >> 33) % 20000000)};
+        nanosleep(&moment, NULL);
+        int status;
+        kill(child, SIGKILL);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFSIGNALED(status));
+        assert_int_equal(load(), 0);
+        assert_in_range(step, 1, 99);
+        check_is((int)step);
+    }
+    assert_int_equal(save(), 0); /* what a killed one left beside doesn't matter */
+    assert_int_equal(access(draft, F_OK), -1);
+}
+
 static void missing_folder_is_said(void **state)
 {
     fill(1);
@@ -276,6 +316,7 @@ int main(void)
         cmocka_unit_test(foreign_file_is_refused_by_name),
         cmocka_unit_test(full_disk_keeps_the_old_one),
         cmocka_unit_test(contents_are_on_the_disk_before_the_name),
+        cmocka_unit_test(killed_writer_leaves_a_whole_one),
         cmocka_unit_test(missing_folder_is_said),
         cmocka_unit_test(list_that_can_be_none_is_refused),
     };

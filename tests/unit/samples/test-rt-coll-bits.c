@@ -16,6 +16,7 @@
 
 #include "../near.h"
 #include "coll-cases.h"
+#include "rt-alloc.h"
 #include "rt-coll.h"
 
 enum { LENGTH = 777, LONGEST = 200003 };
@@ -111,6 +112,85 @@ static void a_ring_has_other_bits_elsewhere(void **state)
     assert_memory_not_equal(first, moved, sizeof first);
 }
 
+/* ---- those that aren't in the table ---- */
+
+enum { OTHERS_RANKS = 7, OTHERS_ROOT = 2 };
+
+struct other {
+    const char *name;
+    bool for_all;             /* all ranks get all */
+    float (*results)[LENGTH]; /* by rank */
+};
+
+static const struct other others[] = {
+    {.name = "reduce-scatter"},
+    {.name = "reduce"},
+    {"direct", true, NULL},
+    {"two-level-ring", true, NULL},
+    {"hierarchical:auto", true, NULL},
+    {"hierarchical:ring", true, NULL},
+    {"hierarchical:recursive-doubling", true, NULL},
+    {"hierarchical:halving-doubling", true, NULL},
+    {"hierarchical:tree", true, NULL},
+    {"hierarchical:double-tree", true, NULL},
+    {"hierarchical:flat", true, NULL},
+};
+
+static int over_hosts(struct rt_transport *t, const char *name, const float *in, float *out)
+{
+    static const int host[OTHERS_RANKS] = {0, 1, 0, 1, 1, 2, 1};
+    const char *colon = strchr(name, ':');
+    struct rt_layout layout;
+    int error = rt_layout_init(&layout, host, OTHERS_RANKS);
+    const struct rt_hosts hosts = {.all = t, .layout = &layout};
+    if (error)
+        return error;
+    error = colon ? rt_allreduce_hierarchical(&hosts, rt_allreduce_find(colon + 1), in, out, LENGTH,
+                                              RT_FLOAT32, RT_SUM)
+                  : rt_allreduce_two_level_ring(&hosts, in, out, LENGTH, RT_FLOAT32, RT_SUM);
+    rt_layout_release(&layout);
+    return error;
+}
+
+static int other_rank(struct rt_transport *t, void *argument)
+{
+    const struct other *o = argument;
+    float *in = rt_alloc(sizeof o->results[0]), *out = rt_alloc(sizeof o->results[0]);
+    int error;
+    memset(out, 0, sizeof o->results[0]);
+    for (uint64_t i = 0; i < LENGTH; i++)
+        in[i] = number(t->rank, i);
+    if (strcmp(o->name, "reduce-scatter") == 0)
+        error = rt_reduce_scatter_ring(t, in, out, LENGTH, RT_FLOAT32, RT_SUM);
+    else if (strcmp(o->name, "reduce") == 0)
+        error = rt_reduce_binomial(t, in, t->rank == OTHERS_ROOT ? out : NULL, LENGTH, RT_FLOAT32,
+                                   RT_SUM, OTHERS_ROOT);
+    else if (strcmp(o->name, "direct") == 0)
+        error = rt_allreduce_direct(t, in, out, LENGTH, RT_FLOAT32, RT_SUM);
+    else
+        error = over_hosts(t, o->name, in, out);
+    memcpy(o->results[t->rank], out, sizeof o->results[0]);
+    rt_free(in);
+    rt_free(out);
+    return error;
+}
+
+static void other_sums_have_the_same_bits_in_every_repeat(void **state)
+{
+    static float results[4][OTHERS_RANKS][LENGTH];
+    static const float zeros[LENGTH];
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++)
+        for (int i = 0; i < 4; i++) {
+            struct other o = others[k];
+            o.results = results[i];
+            assert_int_equal(run_ranks(OTHERS_RANKS, false, other_rank, &o), 0);
+            assert_memory_equal(results[0], results[i], sizeof results[0]);
+            assert_memory_not_equal(results[i][OTHERS_ROOT], zeros, sizeof zeros);
+            for (int r = 1; r < OTHERS_RANKS && o.for_all; r++)
+                assert_memory_equal(results[i][0], results[i][r], sizeof zeros);
+        }
+}
+
 /* Of doubles, so that a dot product's last bit shows. */
 static int adasum_rank(struct rt_transport *t, void *argument)
 {
@@ -172,6 +252,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_have_the_same_bits_in_every_repeat),
+        cmocka_unit_test(other_sums_have_the_same_bits_in_every_repeat),
         cmocka_unit_test(sums_with_the_same_bits_have_them_anywhere),
         cmocka_unit_test(halving_and_doubling_have_the_same_bits),
         cmocka_unit_test(a_ring_has_other_bits_elsewhere),
