@@ -67,6 +67,7 @@ typedef struct {
     guint64 unknown_blocks, stray_slots, unknown_ops, unknown_defs, bad_times, holes, left_out;
     gboolean has_end;
     struct rs_end end;
+    GArray *switches; /* struct rs_switch */
 } RsCapture;
 
 /* capture-defs.c */
@@ -101,6 +102,10 @@ void rs_capture_keep_call(RsCapture *c, const RsCaptureThread *t, const struct r
 /* Once all is read: makes events of it. */
 void rs_capture_place_activities(RsCapture *c);
 void rs_capture_devices_free(RsCaptureDevices *d); /* NULL-safe */
+
+/* capture-switches.c */
+void rs_capture_read_switches(RsCapture *c, const guint8 *payload, gsize bytes);
+void rs_capture_add_off(RsCapture *c); /* once all is read */
 
 /* capture-sig.c: signature of a call; `second` may be NULL. */
 guint32 rs_capture_call_sig(RsCapture *c, const struct rs_event *e,

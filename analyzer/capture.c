@@ -141,6 +141,9 @@ static void read_definition_block(RsCapture *c, const RsBlockAt *at, const guint
     case RS_BLOCK_CLOCK:
         read_clock(c, payload, at->head.payload_bytes);
         break;
+    case RS_BLOCK_SWITCH:
+        rs_capture_read_switches(c, payload, at->head.payload_bytes);
+        break;
     default:
         break;
     }
@@ -152,6 +155,7 @@ static void read_event_block(RsCapture *c, const RsBlockAt *at, const guint8 *pa
     case RS_BLOCK_META:
     case RS_BLOCK_DEFS:
     case RS_BLOCK_CLOCK:
+    case RS_BLOCK_SWITCH:
         break;
     case RS_BLOCK_EVENTS:
         rs_capture_read_events(c, &at->head, payload);
@@ -330,6 +334,7 @@ gboolean rs_capture_read(RsBuilder *b, RsBlocks *const *parts, guint n_parts, Rs
     c->process = rs_builder_add_process(b, -1, "?", 0);
     c->p = rs_builder_process(b, c->process);
     rs_capture_init_tables(c);
+    c->switches = g_array_new(FALSE, FALSE, sizeof(struct rs_switch));
     g_autoptr(GHashTable) meta = new_meta();
     for (guint i = 0; i < n_parts; i++)
         collect_meta(meta, parts[i]);
@@ -339,10 +344,12 @@ gboolean rs_capture_read(RsBuilder *b, RsBlocks *const *parts, guint n_parts, Rs
     rs_capture_place_activities(c);
     rs_capture_add_open(c);
     settle(c, parts, n_parts);
+    rs_capture_add_off(c);
     if (ret_process)
         *ret_process = c->process;
     rs_capture_devices_free(c->devices);
     rs_capture_clear_tables(c);
+    g_array_unref(c->switches);
     g_free(c);
     return TRUE;
 }

@@ -52,6 +52,7 @@ RsModel *rs_command_open(int argc, char **argv);
 void rs_command_warn(const RsModel *model);
 
 int rs_command_clean(const RsCommand *self, int argc, char **argv);
+int rs_command_control(const RsCommand *self, int argc, char **argv);
 int rs_command_export(const RsCommand *self, int argc, char **argv);
 int rs_command_query(const RsCommand *self, int argc, char **argv);
 int rs_command_report(const RsCommand *self, int argc, char **argv);

@@ -35,6 +35,11 @@ static const RsCommand commands[] = {
     {"status", "DIR", "says what each rank of a live, hung or killed run is in",
      "ringscope status ringscope-train-1   on the run's host: who is missing, who waits for whom",
      rs_command_status},
+    {"control", "DIR start|stop|mark NAME",
+     "switches recording in a live run on or off, or marks it",
+     "ringscope control ringscope-train-1 stop   from now on calls leave no record, until start; "
+     "within\n  0.1 s. The last word against RINGSCOPE_START and RINGSCOPE_STEPS",
+     rs_command_control},
     {"clean", "", "frees the memory that killed processes left on this host",
      "ringscope clean   saves what it holds into their captures, and says what it left",
      rs_command_clean},

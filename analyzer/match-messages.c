@@ -221,7 +221,8 @@ gboolean rs_message_is_witness(const RsModel *m, const RsMessage *msg)
 {
     return msg->send != RS_NONE && msg->recv != RS_NONE &&
            rs_model_sig(m, msg->send)->api == RS_API_MPI && side_ended(m, msg->recv, TRUE) &&
-           rs_model_rank(m, msg->src)->dropped + rs_model_rank(m, msg->dst)->dropped == 0;
+           rs_model_rank(m, msg->src)->dropped + rs_model_rank(m, msg->dst)->dropped == 0 &&
+           rs_model_rank(m, msg->src)->off_count + rs_model_rank(m, msg->dst)->off_count == 0;
 }
 
 static void time_message(const RsModel *m, RsMessage *msg, const guint32 *device)
@@ -280,6 +281,12 @@ static void repair(RsBuilder *b)
     m->clock_uncertainty_ns = MAX(m->clock_uncertainty_ns, worst);
 }
 
+/* Its number in the order is not known then. */
+static gboolean was_off_before(const RsModel *m, guint32 rank, guint32 event)
+{
+    return rs_model_was_off(m, rank, G_MININT64, m->events.start_ns[event]);
+}
+
 void rs_messages_time(RsBuilder *b)
 {
     RsModel *m = b->model;
@@ -289,7 +296,9 @@ void rs_messages_time(RsBuilder *b)
     for (guint i = 0; b->cut_in_front && i < m->messages->len; i++) {
         RsMessage *msg = &g_array_index(m->messages, RsMessage, i);
         /* Which of the messages went to which receive is told by their order alone. */
-        msg->timed = msg->timed && !b->whole_ns[msg->src] && !b->whole_ns[msg->dst];
+        msg->timed = msg->timed && !b->whole_ns[msg->src] && !b->whole_ns[msg->dst] &&
+                     !was_off_before(m, msg->src, msg->send) &&
+                     !was_off_before(m, msg->dst, msg->recv);
     }
     repair(b);
     g_array_sort(m->messages, compare_messages);

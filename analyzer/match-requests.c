@@ -5,7 +5,9 @@
  *
  * A request is a raw handle; its value is used again. Within a process, starts and completions are
  * taken in order of their ends, and a completion finishes the latest start of that value still
- * open: an old one that was freed unseen never takes the place of a new one.
+ * open: an old one that was freed unseen never takes the place of a new one. What was open when
+ * capture was switched off may have been completed, and its value used again, unseen: it stays
+ * open.
  */
 #include "key-hash.h"
 #include "model-internal.h"
@@ -22,6 +24,8 @@ static gint compare_steps(gconstpointer a, gconstpointer c)
         return x->end < y->end ? -1 : 1;
     return x->extra < y->extra ? -1 : x->extra > y->extra;
 }
+
+#define OFF G_MAXUINT32 /* Step.extra: capture was off until then */
 
 typedef GHashTable OpenRequests; /* request -> GArray of guint32 events */
 
@@ -57,6 +61,10 @@ static void link_process(RsBuilder *b, GArray *steps)
         g_hash_table_new_full(rs_key_hash, g_int64_equal, g_free, free_stack);
     for (guint i = 0; i < steps->len; i++) {
         const Step *s = &g_array_index(steps, Step, i);
+        if (s->extra == OFF) {
+            g_hash_table_remove_all(open);
+            continue;
+        }
         RsExtra *x = &g_array_index(b->extras, RsExtra, s->extra);
         if (x->kind == RS_EXTRA_REQUEST) {
             open_request(open, x->value, s->event);
@@ -87,6 +95,16 @@ void rs_requests_link(RsBuilder *b)
         Step s = {m->events.end_ns[x->event], x->event, i};
         guint32 process = b->process_of_track[rs_model_track_of(m, x->event)];
         g_array_append_val((GArray *)g_ptr_array_index(by_process, process), s);
+    }
+    for (guint t = 0; t < m->tracks->len; t++) {
+        const RsTrack *track = &g_array_index(m->tracks, RsTrack, t);
+        for (guint32 i = track->first;
+             rs_model_rank(m, track->rank)->off_count && i < track->first + track->n; i++) {
+            Step s = {m->events.end_ns[i], i, OFF};
+            if (rs_model_is_off(m, i))
+                g_array_append_val((GArray *)g_ptr_array_index(by_process, b->process_of_track[t]),
+                                   s);
+        }
     }
     for (guint i = 0; i < by_process->len; i++)
         link_process(b, g_ptr_array_index(by_process, i));

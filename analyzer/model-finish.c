@@ -32,7 +32,34 @@ static void find_cuts(RsBuilder *b)
             else if (hole_end >= 0 && rs_model_sig(m, i)->kind == RS_KIND_CALL)
                 *whole = MAX(*whole, hole_end);
         }
-        b->cut_in_front |= *whole > 0;
+        b->cut_in_front |= *whole > 0 || rs_model_rank(m, track->rank)->off_count > 0;
+    }
+}
+
+/* What tells that a rank came out of whatever it did while its capture was off is a call later on.
+ */
+static void find_off(RsModel *m)
+{
+    for (guint i = 0; i < m->ranks->len; i++)
+        rs_model_rank(m, i)->off_count = 0;
+    for (guint t = 0; t < m->tracks->len; t++) {
+        const RsTrack *track = &g_array_index(m->tracks, RsTrack, t);
+        RsRank *r = rs_model_rank(m, track->rank);
+        for (guint32 i = track->first; i < track->first + track->n; i++) {
+            if (!rs_model_is_off(m, i))
+                continue;
+            r->off_ns =
+                (r->off_count++ ? r->off_ns : 0) + m->events.end_ns[i] - m->events.start_ns[i];
+            r->off_until_ns = m->events.end_ns[i];
+            r->unseen = TRUE;
+        }
+    }
+    for (guint t = 0; t < m->tracks->len; t++) {
+        const RsTrack *track = &g_array_index(m->tracks, RsTrack, t);
+        RsRank *r = rs_model_rank(m, track->rank);
+        for (guint32 i = track->first + track->n; r->unseen && i-- > track->first;)
+            if (rs_model_sig(m, i)->kind == RS_KIND_CALL)
+                r->unseen = m->events.start_ns[i] < r->off_until_ns;
     }
 }
 
@@ -46,7 +73,7 @@ static void find_spans(RsModel *m)
         for (guint32 i = track->first; i < track->first + track->n; i++) {
             gint64 start = m->events.start_ns[i], end = m->events.end_ns[i];
             m->duration_ns = MAX(m->duration_ns, end);
-            if (rs_model_is_left_out(m, i))
+            if (rs_model_is_left_out(m, i) || rs_model_is_off(m, i))
                 continue;
             r->first_ns = seen[track->rank] ? MIN(r->first_ns, start) : start;
             r->last_ns = MAX(r->last_ns, end);
@@ -73,6 +100,7 @@ RsModel *rs_builder_finish(RsBuilder *b, RsFinishFlags flags)
     rs_align_ticks(b);
     rs_order_events(b);
     rs_comms_resolve(b);
+    find_off(b->model);
     if (!(flags & RS_FINISH_ORDER_ONLY)) {
         rs_requests_link(b);
         rs_devices_link(b);
@@ -80,6 +108,7 @@ RsModel *rs_builder_finish(RsBuilder *b, RsFinishFlags flags)
         rs_messages_pair(b);
         rs_align_domains(b);
         rs_align_base(b);
+        find_off(b->model); /* on the axis that all ranks share now */
         find_cuts(b);
         rs_collectives_time(b);
         rs_messages_time(b);

@@ -55,7 +55,7 @@ struct _RsBuilder {
 
     /* filled while finishing */
     gint64 *whole_ns;         /* by RsRank: events before were left out by the size limit, 0 none */
-    gboolean cut_in_front;    /* some rank has such */
+    gboolean cut_in_front;    /* some rank has such, or its capture was switched off */
     guint32 *rank_of_process; /* RsRank index */
     guint32 *process_of_track; /* by the model's track */
     GHashTable *comm_rank_of;  /* (comm, RsRank index) -> rank in comm + 1 */

@@ -133,6 +133,25 @@ gboolean rs_model_is_left_out(const RsModel *m, guint32 event)
     return s->kind == RS_KIND_HOLE && g_str_equal(rs_model_str(m, s->name), RS_HOLE_LIMIT);
 }
 
+gboolean rs_model_is_off(const RsModel *m, guint32 event)
+{
+    const RsSig *s = rs_model_sig(m, event);
+    return s->kind == RS_KIND_HOLE && g_str_equal(rs_model_str(m, s->name), RS_HOLE_OFF);
+}
+
+gboolean rs_model_was_off(const RsModel *m, guint32 rank, gint64 from_ns, gint64 to_ns)
+{
+    const RsRank *r = rs_model_rank(m, rank);
+    for (guint32 t = r->first_track; r->off_count && t < r->first_track + r->n_tracks; t++) {
+        const RsTrack *track = &g_array_index(m->tracks, RsTrack, t);
+        for (guint32 i = track->first; i < track->first + track->n; i++)
+            if (m->events.start_ns[i] <= to_ns && m->events.end_ns[i] >= from_ns &&
+                rs_model_is_off(m, i))
+                return TRUE;
+    }
+    return FALSE;
+}
+
 gdouble rs_model_lost_share(const RsModel *m)
 {
     guint64 lost = m->dropped;

@@ -36,6 +36,7 @@ typedef enum {
     RS_KIND_IO,
 } RsKind;
 #define RS_HOLE_LIMIT "left out by the size limit"
+#define RS_HOLE_OFF   "capture switched off" /* how many events that was nobody counted */
 #define RS_KIND_COUNT (RS_KIND_IO + 1)
 
 /* What is no rank in a communicator. */
@@ -127,8 +128,11 @@ typedef struct {
     gint64 first_ns, last_ns; /* of early endings: it was seen alive up to last_ns */
     guint64 events, dropped;
     RsEnding ending;
-    gboolean missing;   /* no capture of this rank was found; all else is zero, host too */
-    RsStr note;         /* why it is incomplete; "" where it is not */
+    gboolean missing;  /* no capture of this rank was found; all else is zero, host too */
+    RsStr note;        /* why it is incomplete; "" where it is not */
+    guint32 off_count; /* so often was its capture switched off: holes named RS_HOLE_OFF */
+    gint64 off_ns, off_until_ns; /* for so long in all, and until then the last time */
+    gboolean unseen;    /* nothing says what it did since: it may be in a call that began then */
     guint32 open_event; /* the innermost call it was in at the end, RS_NONE */
 } RsRank;
 
@@ -279,6 +283,10 @@ gint64 rs_model_done_ns(const RsModel *m, guint32 event);
 gdouble rs_model_lost_share(const RsModel *m);
 /* What the capture's size limit left out: time of which nothing is known. */
 gboolean rs_model_is_left_out(const RsModel *m, guint32 event);
+/* Capture was switched off: time of which nothing is known, either. */
+gboolean rs_model_is_off(const RsModel *m, guint32 event);
+/* Whether capture of the rank (RsRank index) was off at some time in [from, to]. */
+gboolean rs_model_was_off(const RsModel *m, guint32 rank, gint64 from_ns, gint64 to_ns);
 /* Whether two members' events may meet in one collective: the same operation, type, count and root.
  * Of one that has not ended the reduction is not known. */
 gboolean rs_model_calls_agree(const RsModel *m, guint32 a, guint32 b);

@@ -157,6 +157,21 @@ static void append_anchors(Writer *w, const struct rs_ring_process *p)
                  n * sizeof *anchors);
 }
 
+/* Switches that the capture lacks, or as many as are still known. */
+static void append_switches(Writer *w, const struct rs_ring_process *p, gboolean lacking)
+{
+    struct rs_switch switches[RS_RING_SWITCHES];
+    guint32 n = lacking ? p->switch_count - p->switches_written : p->switch_count;
+    n = MIN(n, RS_RING_SWITCHES);
+    for (guint32 i = 0; i < n; i++)
+        switches[i] = p->switches[(p->switch_count - n + i) % RS_RING_SWITCHES];
+    if (n == 0)
+        return;
+    w->last_tick = MAX(w->last_tick, switches[n - 1].tick);
+    append_block(w, RS_BLOCK_SWITCH, 0, switches[0].tick, switches[n - 1].tick, 0, switches,
+                 n * sizeof *switches);
+}
+
 /* What is wanted of a ring: slots [from, head.head), copied. */
 typedef struct {
     struct rs_ring_thread head;
@@ -454,6 +469,7 @@ static void collect(RsRecovery *r, const struct rs_ring_process *p, GBytes *cont
     guint64 written = lacking ? p->defs_written : 0;
     append_defs(&w, defs + written, p->defs_used - written);
     append_anchors(&w, p);
+    append_switches(&w, p, lacking);
     w.last_tick = MAX(w.last_tick, p->alive_tick);
     collect_threads(r, &w, p, lacking);
 }

@@ -193,12 +193,14 @@ static gboolean set_numbers(const RsBuilder *b, GArray *found)
     return TRUE;
 }
 
-/* A step that began before all events of its rank are there lacks some. */
+/* A step that began before all events of its rank are there lacks some, as does one that goes on
+ * while capture is off: at its very end it may be, the next one isn't recorded then. */
 static void drop_cut(const RsBuilder *b, GArray *found)
 {
     for (guint i = found->len; b->cut_in_front && i-- > 0;) {
         const Found *f = &g_array_index(found, Found, i);
-        if (f->start < b->whole_ns[f->rank])
+        if (f->start < b->whole_ns[f->rank] ||
+            rs_model_was_off(b->model, f->rank, f->start, f->end - 1))
             g_array_remove_index(found, i);
     }
 }
@@ -330,7 +332,7 @@ static void add_repetition(const RsModel *m, GArray *found, const RsInstance *a,
             continue;
         Found step = {c->members[i], number, FALSE, rs_model_arrival_ns(m, e),
                       rs_model_arrival_ns(m, f)};
-        if (step.end > step.start)
+        if (step.end > step.start && !rs_model_was_off(m, step.rank, step.start, step.end))
             g_array_append_val(found, step);
     }
 }

@@ -31,6 +31,8 @@ struct rs_ring_write {
     uint32_t next_sequence;
 };
 
+#define RS_RING_SWITCHES 64u
+
 /* Number 0. Then `defs_capacity` bytes of struct rs_def records from byte RS_RING_DEFS_OFFSET. */
 #define RS_RING_DEFS_OFFSET 8192u
 struct rs_ring_process {
@@ -56,6 +58,9 @@ struct rs_ring_process {
     uint64_t replace_bytes;      /* atomic: a file of that length is about to take the capture's place, or
                                     has: then it is as long, and shorter than capture_bytes. 0 none */
     uint64_t left_out;           /* events that such files left out */
+    uint32_t switch_count;       /* atomic: switches of capture so far; number i stands at i % RS_RING_SWITCHES */
+    uint32_t switches_written;   /* of those, in the capture: at most RS_RING_SWITCHES fewer */
+    struct rs_switch switches[RS_RING_SWITCHES];
 };
 
 /* Events that the consumer took from a ring and left out: the capture had reached its limit. */

@@ -20,7 +20,7 @@
 
 #define RS_BLOCK_MAGIC 0x42435352u /* "RSCB" in file order */
 #define RS_FORMAT_MAJOR 1
-#define RS_FORMAT_MINOR 4
+#define RS_FORMAT_MINOR 5
 #define RS_BLOCK_PAYLOAD_MAX (1u << 24)
 
 enum rs_block_kind {
@@ -29,6 +29,7 @@ enum rs_block_kind {
     RS_BLOCK_EVENTS = 3,   /* payload: 48-byte slots of one thread, in order of commit */
     RS_BLOCK_CLOCK = 4,    /* payload: struct rs_anchor and struct rs_clock_probe, by their kind */
     RS_BLOCK_OPEN = 5,     /* payload: struct rs_open: what one thread was in at this moment */
+    RS_BLOCK_SWITCH = 7,   /* payload: struct rs_switch: when capture was switched off and on */
     RS_BLOCK_END = 6,      /* payload: struct rs_end: the last block of a capture that was closed */
 };
 
@@ -297,6 +298,20 @@ struct rs_clock_probe { /* one round trip with another clock domain, the shortes
     uint64_t received;   /* own ticks */
 };
 
+/* Capture was switched: nothing that began at `tick` or later is recorded, until it is on again. */
+enum rs_switch_why {
+    RS_SWITCH_TIME = 1,    /* RINGSCOPE_START */
+    RS_SWITCH_STEPS = 2,   /* RINGSCOPE_STEPS */
+    RS_SWITCH_CONTROL = 3, /* `ringscope control` */
+    RS_SWITCH_SIGNAL = 4,  /* RINGSCOPE_SIGNAL */
+};
+
+struct rs_switch {
+    uint64_t tick;
+    uint32_t on;           /* 0: off from here on */
+    uint32_t why;          /* enum rs_switch_why */
+};
+
 /* What a thread is in: the ring header of a live process, the OPEN block of a dead one. */
 #define RS_OPEN_RANGES 14
 struct rs_open {
@@ -354,6 +369,7 @@ static_assert(sizeof(struct rs_def_thread) == 32, "thread");
 static_assert(sizeof(struct rs_def_op) == 24, "op");
 static_assert(sizeof(struct rs_anchor) == 32, "anchor");
 static_assert(sizeof(struct rs_clock_probe) == 40, "probe");
+static_assert(sizeof(struct rs_switch) == 16, "switch");
 static_assert(sizeof(struct rs_open) == 48 + 16 * RS_OPEN_RANGES, "open");
 static_assert(sizeof(struct rs_end) == 32, "end");
 

@@ -40,6 +40,9 @@ enum rs_setting_type {
     RS_SETTING_number,
     RS_SETTING_bytes,
     RS_SETTING_list,
+    RS_SETTING_window,
+    RS_SETTING_steps,
+    RS_SETTING_signal,
     RS_SETTING_clock
 };
 
@@ -54,6 +57,11 @@ enum rs_setting_type {
       "how large a process's capture gets, in bytes, from 64K; K, M or G may follow")              \
     X(KEEP, list, RS_KEEP_WORDS, "first",                                                          \
       "which events a capture at its limit holds: first or last")                                  \
+    X(START, window, NULL, "0",                                                                     \
+      "record from so many seconds after the first call on; FROM-TO: until TO")                    \
+    X(STEPS, steps, NULL, "all", "record these steps of the program, as 10-12,50 or 100-")         \
+    X(SIGNAL, signal, NULL, "none",                                                                \
+      "a signal that switches recording off and on: USR1, USR2, or a number from 34 to 64")        \
     X(RUN_ID, text, NULL, "from the launcher",                                                     \
       "equal on all ranks of a run, different between runs")                                       \
     X(RANK, number, NULL, "from the launcher, MPI or NCCL", "this process's rank")                 \

@@ -53,6 +53,15 @@ struct rs_type {
 
 #define RS_RUN_ID_MAX 256
 
+/* Words of rs_core.on. */
+enum rs_on {
+    RS_ON_RECORD, /* zero: record nothing: stopped, failed, or switched off (window.c) */
+    RS_ON_OWN,    /* zero: this process's memory is a copy */
+    RS_ON_KEEP,   /* zero: stopped or failed. Where only RS_ON_RECORD is, numbers and handles are
+                     kept up to date, so that recording may go on at any moment */
+    RS_ON_WORDS
+};
+
 #define RS_PREFETCH 32 /* slots */
 #define RS_CACHE    4  /* last handles seen by a thread, direct-mapped */
 
@@ -72,6 +81,7 @@ struct rs_thread {
     uint32_t number;
     uint32_t range_depth;
     bool use_tsc;   /* as rs_core has it */
+    bool keeping;   /* in a call that began while capture was off: it finds no room */
     uint32_t epoch; /* the caches hold what was so at this *rs_core->epoch */
     struct rs_cached comm_cache[RS_CACHE], dtype_cache[RS_CACHE], redop_cache[RS_CACHE];
     void *scratch; /* a back end's own, one block of malloc: the thread frees it as it ends */
@@ -79,12 +89,12 @@ struct rs_thread {
 
 /* The slow functions, and what changes at run time. One table, made by core.c. */
 struct rs_core {
-    uint32_t abi;               /* sizeof(struct rs_core) */
-    uint32_t parts;             /* enum rs_part bits that are on */
-    volatile uint32_t *epoch;   /* from 1; grows when any handle is freed or made again: caches are
-                                   stale */
-    volatile uint32_t *on;      /* zero: record nothing (stopped, failed, or a process of another's
-                                   rings: a child that no fork handler saw) */
+    uint32_t abi;             /* sizeof(struct rs_core) */
+    uint32_t parts;           /* enum rs_part bits that are on */
+    volatile uint32_t *epoch; /* from 1; grows when any handle is freed or made again: caches are
+                                 stale */
+    volatile uint32_t *on;    /* by enum rs_on; all zero in the child of a fork that no handler saw,
+                                 which has another's rings */
     volatile uint32_t *started; /* nonzero: a call of a traced API has made this process a capture;
                                    what records beside such calls (NVTX, I/O) waits for it */
     volatile uint32_t *end_flags; /* enum rs_end_flags that hold now */
@@ -188,6 +198,42 @@ RS_INLINE struct rs_thread *rs_thread_if_recording(void)
     if (RS_UNLIKELY(t->epoch != epoch))
         rs_caches_clear(t, epoch);
     return t;
+}
+
+/* Where capture is switched off: the thread's state if a call made now would else be recorded. What
+ * numbers a collective then counts it. NULL: recording, stopped, or inside another call. */
+RS_INLINE struct rs_thread *rs_thread_if_off(void)
+{
+    struct rs_thread *t = rs_self;
+    if (RS_UNLIKELY(!t)) {
+        if (!rs_core || !rs_core->on[RS_ON_KEEP] || rs_core->on[RS_ON_RECORD])
+            return NULL;
+        t = rs_self = rs_core->thread();
+        if (!t)
+            return NULL;
+    }
+    if (RS_UNLIKELY(t->depth != 0 || !rs_core->on[RS_ON_KEEP]))
+        return NULL;
+    uint32_t epoch = *rs_core->epoch;
+    if (RS_UNLIKELY(t->epoch != epoch))
+        rs_caches_clear(t, epoch);
+    return t;
+}
+
+/* The same for a call that makes, ends or means handles: it goes the whole way of a recorded one,
+ * and finds no room for its record, until rs_thread_kept. */
+static __attribute__((noinline, unused)) struct rs_thread *rs_thread_if_keeping(void)
+{
+    struct rs_thread *t = rs_thread_if_off();
+    if (t) {
+        t->keeping = true;
+        t->limit = 0; /* so that make_room is asked */
+    }
+    return t;
+}
+RS_INLINE void rs_thread_kept(struct rs_thread *t)
+{
+    t->keeping = false;
 }
 
 /* The drain thread has read the ring's old slots, perhaps on another core: a store to them waits

@@ -78,7 +78,10 @@ static void *drain(void *unused)
     prctl(PR_SET_NAME, "ringscope");
     rs_quiet = 1;
     for (;;) {
-        sleep_at_most(pause);
+        uint64_t now = now_ns(CLOCK_MONOTONIC);
+        sleep_at_most((long)rs_window_look(now, (uint64_t)pause));
+        rs_window_look(now_ns(CLOCK_MONOTONIC), 0);
+        rs_control_look(now_ns(CLOCK_MONOTONIC));
         rs_counters_sample(now_ns(CLOCK_MONOTONIC));
         rs_cuda_look(now_ns(CLOCK_MONOTONIC), write_rings, &last_anchor);
         if (drain_once(&last_anchor))

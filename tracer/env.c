@@ -13,6 +13,7 @@
 
 #include "settings.h"
 #include "state.h"
+#include "window.h"
 
 #define PATH_LONGEST (RS_RING_PATH_MAX / 2 - 1)
 #define TEXT_LONGEST 200 /* host and run id are parts of file names */
@@ -90,9 +91,35 @@ static uint64_t bytes_in(const char *text)
     return v << shift >= RS_SIZE_LIMIT_LEAST ? v << shift : 0;
 }
 
+/* "60", "60-90.5". */
+static bool window_in(const char *text, double *ret_start, double *ret_stop)
+{
+    char *end;
+    *ret_stop = 0;
+    *ret_start = strtod(text, &end);
+    if (*end == '-' && end[1] >= '0' && end[1] <= '9') {
+        *ret_stop = strtod(end + 1, &end);
+        if (*ret_stop <= *ret_start)
+            return false;
+    }
+    return text[0] >= '0' && text[0] <= '9' && !*end && *ret_start <= 1e9 && *ret_stop <= 1e9;
+}
+
+static int signal_in(const char *text)
+{
+    if (strncmp(text, "SIG", 3) == 0)
+        text += 3;
+    if (strcmp(text, "USR1") == 0)
+        return SIGUSR1;
+    if (strcmp(text, "USR2") == 0)
+        return SIGUSR2;
+    int32_t n = number_in(text);
+    return n >= SIGRTMIN && n <= SIGRTMAX ? n : 0;
+}
+
 static bool check(enum rs_setting i, const char *value)
 {
-    double offset;
+    double offset, other;
     switch (settings[i].type) {
     case RS_SETTING_list:
         return check_list(i, value);
@@ -105,6 +132,21 @@ static bool check(enum rs_setting i, const char *value)
         if (bytes_in(value))
             return true;
         note_wrong(i, value, "bytes, from 64K; K, M or G may follow");
+        return false;
+    case RS_SETTING_window:
+        if (window_in(value, &offset, &other))
+            return true;
+        note_wrong(i, value, "seconds, as 60 or 60-90.5");
+        return false;
+    case RS_SETTING_steps:
+        if (strlen(value) < sizeof(rs_env.steps) && rs_window_steps_are_right(value))
+            return true;
+        note_wrong(i, value, "numbers of steps, as 10-12,50 or 100-");
+        return false;
+    case RS_SETTING_signal:
+        if (signal_in(value))
+            return true;
+        note_wrong(i, value, "USR1, USR2, or a number from 34 to 64");
         return false;
     case RS_SETTING_clock:
         if (sscanf(value, "%lf", &offset) == 1)
@@ -329,6 +371,11 @@ void rs_env_read(void)
     const char *limit = given[RS_SETTING_SIZE_LIMIT];
     rs_env.size_limit = limit ? bytes_in(limit) : 0;
     rs_env.keep_last = words_of(RS_SETTING_KEEP, given[RS_SETTING_KEEP]) == RS_KEEP_LAST;
+    if (given[RS_SETTING_START])
+        window_in(given[RS_SETTING_START], &rs_env.start_s, &rs_env.stop_s);
+    const char *steps = given[RS_SETTING_STEPS];
+    snprintf(rs_env.steps, sizeof(rs_env.steps), "%s", steps ? steps : "");
+    rs_env.signal = given[RS_SETTING_SIGNAL] ? signal_in(given[RS_SETTING_SIGNAL]) : 0;
     find_run_id(given[RS_SETTING_RUN_ID]);
     find_host(given[RS_SETTING_HOST]);
     find_dir(given[RS_SETTING_DIR]);

@@ -2,11 +2,11 @@
 /*
  * keep.c - RINGSCOPE_KEEP=last: a capture at its limit is written again without its older half.
  *
- * The new file begins with META, all definitions, the clock records and one hole for each thread
- * that lost events; then it is the old one's, byte for byte, from a block on that stood there when
- * half of the limit was left. It takes the capture's place by a rename, between two blocks. It is
- * made piece by piece, so that nobody waits long for the lock while the rings fill. The sequence
- * numbers go on; all blocks before the copied ones have the number before those.
+ * The new file begins with META, all definitions, the clock and switch records and one hole for
+ * each thread that lost events; then it is the old one's, byte for byte, from a block on that stood
+ * there when half of the limit was left. It takes the capture's place by a rename, between two
+ * blocks. It is made piece by piece, so that nobody waits long for the lock while the rings fill.
+ * The sequence numbers go on; all blocks before the copied ones have the number before those.
  *
  * Deaths: until the rename the old file is the capture. The control file says how long the new one
  * is before it is renamed, and the file's own length tells recovery on which side the death was.
@@ -208,7 +208,7 @@ static bool go_through(void)
     uint64_t payload = head.payload_bytes + (-(uint64_t)head.payload_bytes & 7);
     if (head.kind == RS_BLOCK_EVENTS)
         count(&head);
-    if (head.kind == RS_BLOCK_CLOCK) {
+    if (head.kind == RS_BLOCK_CLOCK || head.kind == RS_BLOCK_SWITCH) {
         struct iovec v = {&head, sizeof(head)};
         rs_writer_seal(&head, mark_sequence - 1);
         if (!rs_writer_write(next.fd, &v, 1) || !copy(next.from + sizeof(head), payload))

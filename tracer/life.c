@@ -22,7 +22,8 @@
 
 #define END_WAITS_SECONDS 5
 
-static volatile uint32_t on_for_all[2]; /* where no memory can be zeroed for children alone */
+static volatile uint32_t
+    on_for_all[RS_ON_WORDS]; /* where no memory can be zeroed for children alone */
 struct rs_state rs_state = {.lock = PTHREAD_MUTEX_INITIALIZER,
                             .writer_free = PTHREAD_COND_INITIALIZER,
                             .fd = -1,
@@ -182,15 +183,21 @@ static void drop_control(void)
     rs_state.control = NULL;
 }
 
+void rs_life_stop(void)
+{
+    rs_state.on[RS_ON_KEEP] = 0;
+    rs_state.on[RS_ON_RECORD] = 0;
+}
+
 bool rs_life_start(void)
 {
     if (rs_state.control)
         return true;
-    if (!*rs_state.on)
+    if (!rs_state.on[RS_ON_KEEP])
         return false;
     rs_state.pid = (int32_t)getpid();
     if (!map_control()) {
-        *rs_state.on = 0;
+        rs_life_stop();
         return false;
     }
     if (!rs_writer_open()) {
@@ -201,6 +208,8 @@ bool rs_life_start(void)
     rs_clock_start();
     rs_defs_start();
     rs_counters_start();
+    rs_control_start();
+    rs_window_start();
     rs_state.started = 1;
     /* The head is in the file at once: a process that dies now is still found by its rings. */
     if (rs_writer_claim(0)) {
@@ -214,7 +223,8 @@ bool rs_life_start(void)
 
 bool rs_life_is_own(void)
 {
-    return rs_state.on[1] && rs_state.pid == (int32_t)getpid(); /* a vfork's child is no copy */
+    return rs_state.on[RS_ON_OWN] &&
+           rs_state.pid == (int32_t)getpid(); /* a vfork's child is no copy */
 }
 
 static bool is_own_process(void)
@@ -245,7 +255,7 @@ void rs_life_end(enum rs_end_reason reason)
         errno = saved;
         return;
     }
-    *rs_state.on = 0; /* threads that go on record nothing more */
+    rs_life_stop(); /* threads that go on record nothing more */
     if (!rs_writer_claim(END_WAITS_SECONDS)) {
         rs_unlock();
         errno = saved;
@@ -287,7 +297,7 @@ static void flush(enum rs_end_reason reason)
 /* ---- fork ---- */
 
 static bool locked_for_fork; /* not in a process whose lock is another's */
-static uint32_t on_before;
+static uint32_t on_before[RS_ON_WORDS];
 
 static void before_fork(void)
 {
@@ -297,7 +307,8 @@ static void before_fork(void)
     }
     rs_lock();
     locked_for_fork = true;
-    on_before = *rs_state.on;
+    for (int i = 0; i < RS_ON_WORDS; i++)
+        on_before[i] = rs_state.on[i];
 }
 
 static void in_parent(void)
@@ -319,6 +330,7 @@ static void in_child(void)
         rs_counters_forget();
         rs_threads_forget();
         rs_clock_forget(SIZE_MAX);
+        rs_window_forget();
         rs_defs_inherit(rs_state.control);
         rs_state.control = NULL;
         rs_state.meta_dirty = true;
@@ -327,10 +339,11 @@ static void in_child(void)
     }
     rs_state.end_flags = 0; /* MPI is the parent's */
     rs_state.pid = (int32_t)getpid();
-    rs_state.on[1] = 1;
+    rs_state.on[RS_ON_OWN] = 1;
     if (!locked_for_fork)
         return;
-    *rs_state.on = on_before;
+    for (int i = 0; i < RS_ON_WORDS; i++)
+        rs_state.on[i] = on_before[i];
     rs_quiet--;
     pthread_setcancelstate(cancel_before, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -359,8 +372,10 @@ void rs_life_go_on(void)
         return;
     rs_lock();
     rs_state.control->end_reason = 0;
-    if (!rs_state.off_capture[0])
-        *rs_state.on = 1;
+    if (!rs_state.off_capture[0]) {
+        rs_state.on[RS_ON_KEEP] = 1;
+        rs_state.on[RS_ON_RECORD] = !rs_window_is_off();
+    }
     if (rs_state.ended) {
         int saved = errno;
         rs_state.ended = false;
@@ -473,7 +488,8 @@ __attribute__((constructor)) static void load(void)
     fill_core();
     rs_threads_init();
     rs_state.pid = (int32_t)getpid();
-    rs_state.on[0] = rs_state.on[1] = 1;
+    for (int i = 0; i < RS_ON_WORDS; i++)
+        rs_state.on[i] = 1;
     rs_core = &rs_state.core;
     pthread_atfork(before_fork, in_parent, in_child);
     at_quick_exit(at_quick_exit_end);

@@ -5,13 +5,14 @@
  * memory.c maps files on tmpfs; threads.c makes, lists and drops threads' rings; defs.c appends
  * definitions; handles.c finds communicators and types; writer.c turns it all into blocks of the
  * capture, limit.c leaves out what that has no room for, keep.c what is old; drain.c is the thread
- * that calls the writer; life.c is load, fork, exec and exit.
- * Locking: `rs_state.lock` guards all below but what says "atomic"; nothing on a wrapped call's
- * repeated path takes it. Who holds it calls neither malloc nor free, directly or through libc: a
- * signal handler that ends the program may have interrupted them, and the end takes this lock.
- * A disk may stall for minutes, so the lock is open while one is written to: whoever drains claims
- * the writer, and what only the writer changes (marked so) stays as it is meanwhile. All else may
- * have grown: threads at the head of their list, definitions, facts and clock records at the end.
+ * that calls the writer; window.c switches recording off and on, control.c for who asks from
+ * outside; life.c is load, fork, exec and exit. Locking: `rs_state.lock` guards all below but what
+ * says "atomic"; nothing on a wrapped call's repeated path takes it. Who holds it calls neither
+ * malloc nor free, directly or through libc: a signal handler that ends the program may have
+ * interrupted them, and the end takes this lock. A disk may stall for minutes, so the lock is open
+ * while one is written to: whoever drains claims the writer, and what only the writer changes
+ * (marked so) stays as it is meanwhile. All else may have grown: threads at the head of their list,
+ * definitions, facts and clock records at the end.
  */
 #ifndef RS_TRACER_STATE_H
 #define RS_TRACER_STATE_H
@@ -37,8 +38,7 @@ struct rs_state {
     bool writing; /* the writer is claimed */
     struct rs_core core;
     volatile uint32_t started, epoch; /* core.h */
-    volatile uint32_t *on; /* core.h; [1] is nonzero where this process's memory is no copy. Both in
-                              memory that the child of any fork finds zeroed */
+    volatile uint32_t *on; /* core.h, in memory that the child of any fork finds zeroed */
     int32_t pid;
     uint64_t ticks_per_s;            /* of rs_tick; known from the start of the capture on */
     struct rs_ring_process *control; /* NULL before the first event. Definitions follow it */
@@ -182,6 +182,23 @@ bool rs_keep_gave_up(void) RS_HIDDEN; /* it failed so often that the capture may
 /* Slots of a block of events, so that a capture of this limit has many. */
 uint64_t rs_keep_chunk(uint64_t slots) RS_HIDDEN;
 
+/* window.c */
+void rs_window_start(void) RS_HIDDEN;  /* locked: at the start of the capture */
+void rs_window_forget(void) RS_HIDDEN; /* child of a fork */
+/* Asked for from outside: windows count no more. Locks. */
+void rs_window_ask(bool on, enum rs_switch_why why) RS_HIDDEN;
+bool rs_window_is_off(void) RS_HIDDEN;
+/* The drain thread: looks at the clock. Returns how long that need not be done again, at most
+ * `most_ns`. */
+uint64_t rs_window_look(uint64_t now_ns, uint64_t most_ns) RS_HIDDEN;
+/* Switches that the capture lacks, good until they are forgotten; returns their bytes. Locked. */
+size_t rs_window_payload(const void **ret, uint64_t *ret_first, uint64_t *ret_last) RS_HIDDEN;
+void rs_window_wrote(size_t bytes) RS_HIDDEN;
+
+/* control.c */
+void rs_control_start(void) RS_HIDDEN;           /* locked: at the start of the capture */
+void rs_control_look(uint64_t now_ns) RS_HIDDEN; /* the drain thread, at any time */
+
 /* cost.c, all locked */
 /* Once in a process: what a record costs is in META. */
 void rs_cost_calibrate(void) RS_HIDDEN;
@@ -203,6 +220,8 @@ void rs_counters_sample(uint64_t now_ns) RS_HIDDEN; /* the drain thread, at any 
 bool rs_life_is_own(void) RS_HIDDEN;
 bool rs_life_start(void) RS_HIDDEN; /* locked: the first event of this process */
 void rs_life_end(enum rs_end_reason reason) RS_HIDDEN;
+/* Nothing is recorded any more, and handles mean nothing. */
+void rs_life_stop(void) RS_HIDDEN;
 void rs_life_go_on(void) RS_HIDDEN;          /* after an end by RS_END_EXEC that was none */
 const char *rs_life_library(void) RS_HIDDEN; /* own absolute path */
 
@@ -220,6 +239,9 @@ struct rs_env {
     uint32_t parts;
     uint64_t size_limit; /* bytes of the capture; 0 none */
     bool keep_last;
+    double start_s, stop_s; /* RINGSCOPE_START; 0 none */
+    char steps[256];        /* RINGSCOPE_STEPS; "" none */
+    int signal;             /* RINGSCOPE_SIGNAL; 0 none */
     bool export_chrome, export_sqlite;
     int verbose;
     char test_clock[64];

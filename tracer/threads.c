@@ -175,7 +175,7 @@ static bool give_ring(struct rs_thread *t)
         (struct rs_thread_entry *)((char *)t - offsetof(struct rs_thread_entry, thread));
     int saved = errno;
     rs_lock();
-    bool done = *rs_state.on && (rs_state.control || rs_life_start()) && enter_list(e);
+    bool done = rs_state.on[RS_ON_KEEP] && (rs_state.control || rs_life_start()) && enter_list(e);
     rs_unlock();
     if (done)
         start_cuda(e);
@@ -192,7 +192,7 @@ struct rs_thread *rs_thread_attach(void)
         return &own->thread;
     int saved = errno;
     rs_lock();
-    struct rs_thread_entry *e = *rs_state.on ? attach_locked() : NULL;
+    struct rs_thread_entry *e = rs_state.on[RS_ON_KEEP] ? attach_locked() : NULL;
     rs_unlock();
     if (e && have_key)
         pthread_setspecific(key, e);
@@ -218,6 +218,8 @@ static void close_hole(struct rs_thread *t)
 bool rs_thread_make_room(struct rs_thread *t, unsigned slots)
 {
     if (t->ring == &no_ring && !give_ring(t))
+        return false;
+    if (t->keeping)
         return false;
     struct rs_ring_thread *r = t->ring;
     uint64_t free_to = __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE) + t->mask + 1;

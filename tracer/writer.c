@@ -71,7 +71,7 @@ static void give_up(const char *why, int error)
     if (!rs_state.off_capture[0])
         snprintf(rs_state.off_capture, sizeof(rs_state.off_capture), "%s: %s", why,
                  strerrordesc_np(error)); /* strerror may allocate */
-    *rs_state.on = 0;
+    rs_life_stop();
     /* No capture, or none that could take the news. A folder's trouble is one of all ranks here. */
     if (rs_state.started)
         rs_say("recording stopped: %s", rs_state.off_capture);
@@ -305,6 +305,15 @@ static void put_clock(void)
         rs_clock_forget(n);
 }
 
+static void put_switches(void)
+{
+    const void *records;
+    struct rs_block head = {.kind = RS_BLOCK_SWITCH};
+    size_t n = rs_window_payload(&records, &head.first_tick, &head.last_tick);
+    if (n && put(&head, records, n, NULL, 0))
+        rs_window_wrote(n);
+}
+
 /* ---- events ---- */
 
 static const struct rs_event *slot(const struct rs_thread *t, uint64_t i)
@@ -401,6 +410,7 @@ bool rs_writer_drain(void)
     if (!rs_limit_is_reached() && !put_new_defs())
         return false;
     put_clock();
+    put_switches();
     bool whole = true;
     for (struct rs_thread_entry *e = rs_state.threads; e; e = e->next)
         whole = drain_thread(&e->thread, e->head_seen) && whole;

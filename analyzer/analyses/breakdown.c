@@ -3,7 +3,8 @@
  * breakdown.c - where the time of every rank went, for the run and for each step.
  *
  * Rule: timeline.h says what each moment is; here they are only summed. The parts of a row add up
- * to its wall time exactly, as they are a partition of it.
+ * to its wall time exactly, as they are a partition of it: the time while capture was switched off
+ * is not in it.
  */
 #include "analyses.h"
 #include "timeline.h"

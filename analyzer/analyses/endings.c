@@ -24,7 +24,7 @@ gboolean rs_ending_is_whole(const RsModel *m, guint32 rank)
     if (rank == RS_NONE)
         return FALSE;
     const RsRank *r = rs_model_rank(m, rank);
-    return !r->missing && !r->dropped && r->ending != RS_ENDING_UNKNOWN;
+    return !r->missing && !r->dropped && !r->unseen && r->ending != RS_ENDING_UNKNOWN;
 }
 
 gint64 rs_ending_gathered_ns(const RsModel *m, const RsInstance *inst)
@@ -66,7 +66,9 @@ static void add_peer(const RsModel *m, RsWait *w, const RsSig *s)
 
 static gboolean is_pending(const RsModel *m, guint32 event, guint8 klass)
 {
-    return rs_model_sig(m, event)->klass == klass && m->events.link[event] == RS_NONE;
+    /* what was open when capture was switched off may be long done */
+    return rs_model_sig(m, event)->klass == klass && m->events.link[event] == RS_NONE &&
+           m->events.start_ns[event] >= rs_model_rank(m, rs_model_rank_of(m, event))->off_until_ns;
 }
 
 /* Receives first: a send that nobody took yet may be done all the same. */

@@ -19,6 +19,7 @@ typedef enum {
     ON_LATE,    /* somebody else has not come yet */
     ON_LATE_DEVICE,
     ON_TRANSFER, /* all have come, data moves */
+    ON_OFF,      /* capture is switched off */
     ON_PENDING,  /* an operation given to a runtime's thread is under way */
     ON_COUNT
 } On;
@@ -143,6 +144,8 @@ static void paint_track(Painter *p, guint32 track, gboolean main)
             paint(p, t->rank, ON_IO, from, to);
         else if (s->kind == RS_KIND_RANGE && main)
             paint_range(p, t->rank, i, &step_depth);
+        else if (rs_model_is_off(m, i))
+            paint(p, t->rank, ON_OFF, from, to);
         else if (s->kind == RS_KIND_SPAN && strcmp(rs_model_str(m, s->domain), "horovod") == 0)
             paint(p, t->rank, ON_PENDING, from, to);
     }
@@ -272,6 +275,10 @@ static RsSegment classify(const guint32 on[ON_COUNT], const Rules *r, gint64 ns)
 {
     RsSegment s = {.start_ns = ns, .part = RS_PART_IDLE};
     gboolean outside = ns < r->first_ns || ns >= r->last_ns;
+    if (on[ON_OFF]) {
+        s.part = RS_PART_OFF;
+        return s;
+    }
     if (!outside && !on[ON_ENV]) {
         if (r->device)
             classify_device(on, &s);

@@ -14,6 +14,7 @@
  * Within exposed communication, wait is what passes before the last member (or the other side of a
  * message) has come, and while nothing is being transferred to or from this rank.
  * MPI_Init, MPI_Finalize, and what lies before the first and after the last event, are idle.
+ * While capture is switched off (RINGSCOPE_START and the like) a rank's time is no part's.
  * Own time is the time in which a rank is held up by nobody: all but exposed communication, wait
  * and the calls that open and close the libraries. What delays a rank in its own time is its own
  * doing. Threads: read-only once made.
@@ -31,6 +32,7 @@ typedef enum {
     RS_PART_WAIT,
     RS_PART_IO,
     RS_PART_IDLE,
+    RS_PART_OFF, /* capture was switched off: nobody knows */
     RS_PART_COUNT
 } RsPart;
 

@@ -73,6 +73,23 @@ static void add_limited(cJSON *o, const RsModel *m)
     add_seconds(limit, "to_s", l.to_ns);
 }
 
+static void add_off(cJSON *o, const RsModel *m)
+{
+    g_auto(RsOff) off;
+    rs_report_off(m, &off);
+    if (off.times == 0) {
+        cJSON_AddNullToObject(o, "switched_off");
+        return;
+    }
+    cJSON *what = cJSON_AddObjectToObject(o, "switched_off");
+    add_number(what, "times", (gdouble)off.times);
+    cJSON *ranks = cJSON_AddArrayToObject(what, "ranks");
+    for (guint i = 0; i < off.ranks->len; i++)
+        cJSON_AddItemToArray(ranks, cJSON_CreateNumber(g_array_index(off.ranks, gint32, i)));
+    add_seconds(what, "least_s", off.least_ns);
+    add_seconds(what, "most_s", off.most_ns);
+}
+
 static void add_tracing(cJSON *o, const RsReport *r)
 {
     RsTracing t = rs_report_tracing(r);
@@ -109,6 +126,7 @@ static cJSON *make_run(const RsReport *r)
     add_number(o, "events", m->events.n);
     add_number(o, "dropped_events", (gdouble)m->dropped);
     add_limited(o, m);
+    add_off(o, m);
     add_tracing(o, r);
     cJSON_AddBoolToObject(o, "incomplete", m->incomplete);
     cJSON_AddBoolToObject(o, "cut", r->cut);

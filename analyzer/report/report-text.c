@@ -98,8 +98,28 @@ static void write_limited(GString *out, const RsModel *m)
                     (gdouble)l.from_ns / 1e9, (gdouble)l.to_ns / 1e9);
 }
 
+static void write_off(GString *out, const RsModel *m)
+{
+    g_auto(RsOff) off;
+    rs_report_off(m, &off);
+    if (off.times == 0)
+        return;
+    g_autofree gchar *ranks = dup_numbers(off.ranks);
+    g_autofree gchar *least = off.least_ns < off.most_ns
+                                  ? g_strdup_printf("%.3f to ", (gdouble)off.least_ns / 1e9)
+                                  : g_strdup("");
+    wrap_printf(out, "SWITCHED OFF  ",
+                "capture of rank%s %s was off for %s%.3f s%s, %" G_GUINT64_FORMAT
+                " time%s in all (RINGSCOPE_START, RINGSCOPE_STEPS, `ringscope control`): that time "
+                "is in nothing below; messages after it are not timed",
+                rs_plural(off.ranks->len), ranks, least, (gdouble)off.most_ns / 1e9,
+                off.ranks->len > 1 ? " each" : "", off.times, rs_plural(off.times));
+    g_string_append_c(out, '\n');
+}
+
 static void write_incomplete(GString *out, const RsModel *m)
 {
+    write_off(out, m);
     if (!m->incomplete && m->clock_trusted)
         return;
     write_limited(out, m);

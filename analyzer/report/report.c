@@ -80,6 +80,25 @@ void rs_limited_clear(RsLimited *l)
     g_array_unref(l->ranks);
 }
 
+void rs_report_off(const RsModel *m, RsOff *ret)
+{
+    *ret = (RsOff){.ranks = g_array_new(FALSE, FALSE, sizeof(gint32))};
+    for (guint i = 0; i < m->ranks->len; i++) {
+        const RsRank *r = rs_model_rank(m, i);
+        if (!r->off_count)
+            continue;
+        ret->least_ns = ret->times ? MIN(ret->least_ns, r->off_ns) : r->off_ns;
+        ret->most_ns = MAX(ret->most_ns, r->off_ns);
+        ret->times += r->off_count;
+        g_array_append_val(ret->ranks, r->rank);
+    }
+}
+
+void rs_off_clear(RsOff *off)
+{
+    g_array_unref(off->ranks);
+}
+
 /* NAN where the rank does not say so. */
 static gdouble meta_number(const RsModel *m, gint32 rank, const gchar *key)
 {

@@ -53,6 +53,16 @@ void rs_report_limited(const RsModel *model, RsLimited *ret);
 void rs_limited_clear(RsLimited *limited);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(RsLimited, rs_limited_clear)
 
+/* Time while capture was switched off. */
+typedef struct {
+    guint64 times;            /* over all ranks; 0 never, and the rest is 0 */
+    gint64 least_ns, most_ns; /* of the ranks that were */
+    GArray *ranks;            /* gint32 */
+} RsOff;
+void rs_report_off(const RsModel *model, RsOff *ret);
+void rs_off_clear(RsOff *off);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(RsOff, rs_off_clear)
+
 /* What the tracer itself cost, over all ranks that say so. */
 typedef struct {
     gdouble event_ns; /* what a record costs its thread; NAN unknown, and so is the rest */

@@ -163,13 +163,20 @@ static void free_group(gpointer data)
     g_free(g);
 }
 
+/* In no call that is known, and what it does was last recorded before its capture was off. */
+static gboolean is_unseen(const RsStatus *s, guint32 rank)
+{
+    return s->ranks[rank].call == RS_NONE && rs_model_rank(s->model, rank)->unseen &&
+           rs_model_rank(s->model, rank)->ending != RS_ENDING_CLEAN;
+}
+
 static gchar *dup_key(const RsStatus *s, guint32 rank, gboolean each)
 {
     const RsRankStatus *r = &s->ranks[rank];
     guint32 event = r->call != RS_NONE ? r->call : r->last;
     g_autofree gchar *call = event == RS_NONE ? g_strdup("") : rs_ending_dup_call(s->model, event);
-    return g_strdup_printf("%d/%d/%s/%d", rs_model_rank(s->model, rank)->ending, r->call != RS_NONE,
-                           call, each ? (gint)rank : -1);
+    return g_strdup_printf("%d/%d/%d/%s/%d", rs_model_rank(s->model, rank)->ending,
+                           r->call != RS_NONE, is_unseen(s, rank), call, each ? (gint)rank : -1);
 }
 
 static void add_to_group(GPtrArray *groups, GHashTable *by_key, const RsStatus *s, guint32 rank,
@@ -209,6 +216,8 @@ static void append_group(GString *out, const RsStatus *s, const Group *g)
         g_str_equal(least, most) ? g_strdup(most) : g_strdup_printf("%s to %s", least, most);
     if (r->call != RS_NONE)
         g_string_append_printf(out, "in %s, for %s\n", call, time);
+    else if (is_unseen(s, g->first))
+        g_string_append(out, "not known: its capture is switched off, or was until a moment ago\n");
     else if (call)
         g_string_append_printf(out, "out of %s, for %s\n", call, time);
     else

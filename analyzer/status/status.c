@@ -95,6 +95,8 @@ static GArray *find_progress(const RsModel *m)
     g_autoptr(GHashTable) newest = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     for (guint t = 0; t < m->tracks->len; t++) {
         const RsTrack *track = &g_array_index(m->tracks, RsTrack, t);
+        if (rs_model_rank(m, track->rank)->unseen)
+            continue; /* it may be further */
         for (guint32 i = track->first; i < track->first + track->n; i++)
             if (m->events.flags[i] & RS_FLAG_SEQ && rs_model_sig(m, i)->comm != RS_NONE)
                 see_number(newest, rs_model_sig(m, i)->comm, track->rank, m->events.seq[i]);

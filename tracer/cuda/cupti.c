@@ -92,7 +92,7 @@ static uint64_t tick_of(uint64_t ns)
 
 static void request(uint8_t **buffer, size_t *bytes, size_t *max_records)
 {
-    bool wanted = __atomic_load_n(&stage, __ATOMIC_ACQUIRE) != STOPPED && *rs_core->on;
+    bool wanted = __atomic_load_n(&stage, __ATOMIC_ACQUIRE) != STOPPED && rs_core->on[RS_ON_KEEP];
     *buffer = wanted ? rs_cupti_buffer_ask() : NULL;
     *bytes = *buffer ? RS_CUPTI_BUFFER_BYTES : 0;
     *max_records = 0;
@@ -376,7 +376,7 @@ void rs_cuda_capture_started(void)
 {
     uint32_t untried = UNTRIED;
     if (RS_LIKELY(__atomic_load_n(&stage, __ATOMIC_ACQUIRE) != UNTRIED) ||
-        !(rs_core->parts & RS_PART_CUDA) || !*rs_core->on || !rs_cupti_is_cuda_here() ||
+        !(rs_core->parts & RS_PART_CUDA) || !rs_core->on[RS_ON_KEEP] || !rs_cupti_is_cuda_here() ||
         !__atomic_compare_exchange_n(&stage, &untried, STARTING, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_ACQUIRE))
         return;

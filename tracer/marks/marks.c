@@ -10,6 +10,7 @@
 
 #include "nvtx/names.h"
 #include "nvtx/ranges.h"
+#include "window.h"
 
 /* Ranges of the program are popped apart from those of NVTX's domains. */
 static const char own_ranges;
@@ -17,6 +18,7 @@ static const char own_ranges;
 /* NULL where nothing is to be recorded. As NVTX: marks alone leave no file. */
 static struct rs_nvtx_what *describe(const char *name, struct rs_nvtx_what *what)
 {
+    rs_window_text(name);
     if (!rs_core || !*rs_core->started || !rs_thread_if_recording())
         return NULL;
     *what = (struct rs_nvtx_what){.name = rs_nvtx_message_id(name)};
@@ -53,11 +55,13 @@ static void step(uint32_t number)
     int saved = errno;
     struct rs_nvtx_what what;
     snprintf(name, sizeof(name), "step %u", number);
+    rs_window_number(number);
     if (describe(name, &what)) {
         what.payload = number;
         what.payload_type = 1;
         rs_nvtx_mark(&what);
     }
+    rs_window_leave();
     errno = saved;
 }
 

@@ -73,7 +73,7 @@ static void *find_library(void)
 
 static bool is_on(void)
 {
-    return rs_core && *rs_core->on && (rs_core->parts & RS_PART_NCCL);
+    return rs_core && rs_core->on[RS_ON_KEEP] && (rs_core->parts & RS_PART_NCCL);
 }
 
 static void describe(void *handle)

@@ -316,7 +316,8 @@ static int init(void **context, int *mask, int events, uint64_t id, int ranks, i
 {
     int saved = errno;
     struct context *x = NULL;
-    if (rs_core && *rs_core->on && (rs_core->parts & RS_PART_NCCL) && rs_executions_init())
+    if (rs_core && rs_core->on[RS_ON_KEEP] && (rs_core->parts & RS_PART_NCCL) &&
+        rs_executions_init())
         x = calloc(1, sizeof *x);
     if (x) {
         rs_device_clock_init(&x->clock);

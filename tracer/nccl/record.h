@@ -71,6 +71,25 @@ static inline struct rs_thread *rs_nccl_recording(void)
     return rs_thread_if_recording();
 }
 
+/* Where capture is switched off: as core.h has them. */
+static inline struct rs_thread *rs_nccl_off(void)
+{
+    if (RS_UNLIKELY(!rs_core) || !(rs_core->parts & RS_PART_NCCL))
+        return NULL;
+    return rs_thread_if_off();
+}
+static inline struct rs_thread *rs_nccl_keeping(void)
+{
+    return rs_nccl_off() ? rs_thread_if_keeping() : NULL;
+}
+/* A call that fails gives its number back. */
+static inline void rs_nccl_off_ended(struct rs_comm *on, uint32_t number, ncclResult_t result)
+{
+    if (RS_UNLIKELY(result != RS_NCCL_SUCCESS && result != RS_NCCL_IN_PROGRESS) && on &&
+        on->next_seq == number + 1)
+        on->next_seq = number;
+}
+
 static inline void rs_nccl_number(struct rs_nccl_call *c)
 {
     c->numbered = c->on != NULL;

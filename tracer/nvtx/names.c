@@ -102,6 +102,11 @@ uint32_t rs_nvtx_text_id(struct rs_nvtx_text *text)
     return text && is_known(text) && text->magic == TEXT_MAGIC ? resolve(text) : 0;
 }
 
+const char *rs_nvtx_text_of(const struct rs_nvtx_text *text)
+{
+    return text && is_known(text) && text->magic == TEXT_MAGIC ? text->text : NULL;
+}
+
 struct rs_nvtx_domain *rs_nvtx_domain_new(const char *name)
 {
     struct rs_nvtx_domain *d = calloc(1, sizeof(*d));

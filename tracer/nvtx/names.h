@@ -26,6 +26,7 @@ struct rs_nvtx_text *rs_nvtx_text_new(const char *text) RS_HIDDEN;
 struct rs_nvtx_domain *rs_nvtx_domain_new(const char *name) RS_HIDDEN;
 /* Handles come from the program and may be anything: unknown ones count as no text, no domain. */
 uint32_t rs_nvtx_text_id(struct rs_nvtx_text *text) RS_HIDDEN;
+const char *rs_nvtx_text_of(const struct rs_nvtx_text *text) RS_HIDDEN; /* NULL for none */
 uint32_t rs_nvtx_domain_id(struct rs_nvtx_domain *domain) RS_HIDDEN;
 /* The id of a text given at the call; 0 for NULL and "". */
 uint32_t rs_nvtx_message_id(const char *message) RS_HIDDEN;

@@ -16,6 +16,7 @@
 #include "parts.h"
 #include "payload.h"
 #include "ranges.h"
+#include "window.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -55,6 +56,20 @@ static void describe_payload(const void *domain, const struct rs_nvtx_attributes
     }
 }
 
+/* Whether it begins a step is asked before what is recorded. */
+static void tell_window(const struct rs_nvtx_attributes *a)
+{
+    char text[RS_NVTX_TEXT_MAX];
+    if (!a || a->size < sizeof(*a) || !*rs_core->started)
+        return;
+    if (a->message_type == RS_NVTX_MESSAGE_ASCII)
+        rs_window_text(a->message);
+    else if (a->message_type == RS_NVTX_MESSAGE_WIDE)
+        rs_window_text(rs_nvtx_from_wide(a->message, text));
+    else if (a->message_type == RS_NVTX_MESSAGE_REGISTERED)
+        rs_window_text(rs_nvtx_text_of((const struct rs_nvtx_text *)a->message));
+}
+
 static uint32_t message_of(const struct rs_nvtx_attributes *a)
 {
     char text[RS_NVTX_TEXT_MAX];
@@ -74,6 +89,8 @@ static uint32_t message_of(const struct rs_nvtx_attributes *a)
 static struct rs_nvtx_what *describe(struct rs_nvtx_domain *domain,
                                      const struct rs_nvtx_attributes *a, struct rs_nvtx_what *what)
 {
+    if (RS_UNLIKELY(rs_window_by_steps) && rs_core)
+        tell_window(a);
     if (!rs_nvtx_is_wanted())
         return NULL;
     int saved = errno;

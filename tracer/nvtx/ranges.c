@@ -5,6 +5,7 @@
 
 #include "payload.h"
 #include "thread-memory.h"
+#include "window.h"
 
 #define STACK_MAX 64     /* deeper ranges are counted, not recorded */
 #define SPANS     65536u /* open at once; a power of two. Untouched, they take no memory */
@@ -117,6 +118,7 @@ int rs_nvtx_push(const void *key, const struct rs_nvtx_what *what)
     r->generation = generation;
     r->start = rs_tick();
     show_open(t);
+    rs_window_leave();
     return before;
 }
 
@@ -194,6 +196,7 @@ uint64_t rs_nvtx_start(const struct rs_nvtx_what *what)
     s->start = rs_tick();
     uint32_t number = (n / SPANS) % 0x7fffffffu + 2;
     __atomic_store_n(&s->state, number, __ATOMIC_RELEASE);
+    rs_window_leave();
     return (uint64_t)number << 32 | n % SPANS;
 }
 
@@ -234,6 +237,8 @@ void rs_nvtx_mark(const struct rs_nvtx_what *what)
         record(t, RS_OP_MARK, now, now, 0, what, NULL);
     }
     release(what, NULL);
+    if (t)
+        rs_window_leave();
 }
 
 void rs_nvtx_ranges_forget(void)

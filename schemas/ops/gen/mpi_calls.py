@@ -262,8 +262,10 @@ def named(op):
 def freedtype(op):
     yield f'rs_mpi_type_freed(rs_mpi_handle(*{op.role("freedtype").name}));'
     yield '#if !RS_MPI_IS_OPENMPI'
-    yield 'if (rs_mpi_is_own_type_of_fortran(__builtin_return_address(0)))'
+    yield 'if (rs_mpi_is_own_type_of_fortran(__builtin_return_address(0))) {'
+    yield '    rs_thread_kept(t);'
     yield f'    return next({op.arguments});'
+    yield '}'
     yield '#endif'
     yield from plain(op)
 

@@ -174,6 +174,8 @@ def body(op):
     yield f'struct rs_mpi_call c = {{.op = RS_OP_{op.name}, .peer = -1}};'
     yield from before(op)
     yield from CALLS[kind(op)](op)
+    if may_keep(op):
+        yield 'rs_thread_kept(t);'
     yield 'return result;'
 
 
@@ -203,6 +205,49 @@ def unrecorded(op):
     return f'next({op.arguments})'
 
 
+HANDLES = ('init', 'abort', 'newcomm', 'freecomm', 'newwin', 'freewin', 'newfile', 'closefile', 'named',
+           'freedtype', 'freeredop', 'newrequest', 'startrequest', 'startrequests')
+
+
+def keeps(op):
+    return kind(op) in HANDLES or bool(op.role('message'))
+
+
+def may_keep(op):
+    return keeps(op) or op.klass == 'complete'
+
+
+def numbers(op):
+    return bool(op.role('fence')) or op.klass.startswith('coll')
+
+
+def while_off(op):
+    """What is left to do where capture is switched off: what a later record depends on. Others' calls
+    must come to the same numbers, whoever is switched when."""
+    if keeps(op):
+        yield 't = rs_thread_if_keeping();'
+        yield 'if (!t)'
+        yield f'    return {unrecorded(op)};'
+    elif op.klass == 'complete':
+        yield 't = rs_mpi_promises ? rs_thread_if_keeping() : NULL;'
+        yield 'if (!t)'
+        yield f'    return {unrecorded(op)};'
+    elif numbers(op):
+        role, find = next((r, f) for r, f in PLACES.items() if op.role(r))
+        fence = f' && !({op.role("fence").name} & MPI_MODE_NOPRECEDE)' if op.role('fence') else ''
+        yield 't = rs_thread_if_off();'
+        yield f'if (t{fence})'
+        yield f'    {find}(t, {op.role(role).name})->next_seq++;'
+        yield 'if (t)'
+        yield '    t->depth++;'
+        yield f'int result = next({op.arguments});'
+        yield 'if (t)'
+        yield '    t->depth--;'
+        yield 'return result;'
+    else:
+        yield f'return {unrecorded(op)};'
+
+
 def emit_wrapper(op):
     if guard(op):
         yield guard(op)
@@ -210,8 +255,9 @@ def emit_wrapper(op):
            f'{", " if op.params else ""}{op.declarations if op.params else ""})')
     yield '{'
     yield '    struct rs_thread *t = rs_thread_if_recording();'
-    yield '    if (RS_UNLIKELY(!t))'
-    yield f'        return {unrecorded(op)};'
+    yield '    if (RS_UNLIKELY(!t)) {'
+    yield from (f'        {line}' for line in while_off(op))
+    yield '    }'
     for line in body(op):
         yield line if line.startswith('#') else '    ' + line
     yield '}'

@@ -48,14 +48,40 @@ def leave(op):
     return 'rs_nccl_leave(t, &c, result);'
 
 
+def while_off(op):
+    """What is left to do where capture is switched off: numbers and handles go on. In a group an
+    operation goes the whole way, so that what it is told in place of its end finds its number."""
+    arguments = op.arguments
+    if op.name in ENDS:
+        yield 't = rs_nccl_waiting(0) ? rs_nccl_keeping() : NULL;'
+    elif op.klass in OPERATIONS:
+        yield 't = rs_nccl_in_group() ? rs_nccl_keeping() : NULL;'
+    elif 'hook' in op.attrs or op.role('freecomm'):
+        yield 't = rs_nccl_keeping();'
+    if op.klass == 'coll':
+        yield 'struct rs_thread *off = t ? NULL : rs_nccl_off();'
+        yield 'if (off) {'
+        yield f'    struct rs_comm *on = rs_nccl_comm(off, {op.role("comm").name});'
+        yield '    uint32_t number = on ? on->next_seq++ : 0;'
+        yield '    off->depth++;'
+        yield f'    ncclResult_t result = next({arguments});'
+        yield '    off->depth--;'
+        yield '    rs_nccl_off_ended(on, number, result);'
+        yield '    return result;'
+        yield '}'
+    yield 'if (!t)'
+    yield f'    return next({arguments});'
+
+
 def recorded(op):
     yield 'struct rs_thread *t = rs_nccl_recording();'
     if op.name in ENDS:
         yield 'rs_nccl_group_depth(-1);'
     if op.name == 'ncclGroupStart':
         yield 'rs_nccl_group_depth(1);'
-    yield 'if (!t)'
-    yield f'    return next({op.arguments});'
+    yield 'if (RS_UNLIKELY(!t)) {'
+    yield from (f'    {line}' for line in while_off(op))
+    yield '}'
     yield f'struct rs_nccl_call c = {{{", ".join(fields(op))}}};'
     yield from before(op)
     yield 'rs_nccl_enter(t, &c);'
@@ -63,6 +89,7 @@ def recorded(op):
     yield leave(op)
     if 'hook' in op.attrs:
         yield f'rs_hook_{op.name}(t, result, {op.arguments});'
+    yield 'rs_thread_kept(t);'
     yield 'return result;'
 
 

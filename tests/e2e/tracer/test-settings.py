@@ -15,6 +15,9 @@ WRONG = {
     "RINGSCOPE_TRACE": "bogus",
     "RINGSCOPE_EXPORT": "bogus,sqlite",
     "RINGSCOPE_SIZE_LIMIT": "64KB",
+    "RINGSCOPE_START": "90-60",
+    "RINGSCOPE_STEPS": "5-7;9",
+    "RINGSCOPE_SIGNAL": "KILL",
     "RINGSCOPE_RANK": "x",
     "RINGSCOPE_HOST": "h" * 300,
     "RINGSCOPE_DIRR": "elsewhere",
@@ -24,9 +27,13 @@ SAID = [
     "RINGSCOPE_EXPORT=bogus,sqlite: unknown 'bogus'; known: chrome,sqlite,none; the rest counts",
     "RINGSCOPE_SIZE_LIMIT=64KB: expected bytes, from 64K; K, M or G may follow; the default holds "
     "(none)",
+    "RINGSCOPE_START=90-60: expected seconds, as 60 or 60-90.5; the default holds (0)",
+    "RINGSCOPE_STEPS=5-7;9: expected numbers of steps, as 10-12,50 or 100-; the default holds (all)",
+    "RINGSCOPE_SIGNAL=KILL: expected USR1, USR2, or a number from 34 to 64; the default holds (none)",
     "RINGSCOPE_RANK=x: expected a number from 0; the default holds (from the launcher, MPI or NCCL)",
     "RINGSCOPE_HOST=" + "h" * 60 + "...: expected a shorter text; the default holds (the host's name)",
-    "RINGSCOPE_DIRR: no such setting; after RINGSCOPE_ go: DIR TRACE EXPORT SIZE_LIMIT KEEP RUN_ID RANK HOST "
+    "RINGSCOPE_DIRR: no such setting; after RINGSCOPE_ go: DIR TRACE EXPORT SIZE_LIMIT KEEP START STEPS SIGNAL "
+    "RUN_ID RANK HOST "
     "VERBOSE",
 ]
 

@@ -23,7 +23,7 @@ extern const struct rs_profiler_table ncclProfiler_v1, ncclProfiler_v2, ncclProf
 const struct rs_core *rs_core;
 __thread struct rs_thread *rs_self;
 
-static volatile uint32_t epoch, on = 1;
+static volatile uint32_t epoch, on[RS_ON_WORDS] = {1, 1, 1};
 static struct rs_ring_thread ring;
 static struct rs_event slots[SLOTS];
 static struct rs_thread thread = {.ring = &ring, .slots = slots, .mask = SLOTS - 1, .limit = SLOTS};
@@ -60,7 +60,7 @@ static void note_meta(const char *key, const char *value)
 static struct rs_core core = {
     .parts = RS_PART_NCCL,
     .epoch = &epoch,
-    .on = &on,
+    .on = on,
     .thread = own_thread,
     .make_room = no_room,
     .define_op = note_op,

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Capture switched off and on: test-switched.py FLAVOUR PROGRAM LIBRARY RINGSCOPE
+
+By signal, by steps, by time, by `ringscope control`: results stay, what is recorded keeps the numbers
+that it has in the program on every rank, nothing begins in a time that is said to be off, and the
+analysis takes such a time for nothing else.
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'mpi'))
+import mpi_run  # noqa: E402
+from mpi_run import expect  # noqa: E402
+
+RANKS = 3
+ELEMENTS = 97
+WAIT_S = 60
+
+
+def report_of(ringscope, run):
+    return json.loads(mpi_run.tool(ringscope, 'report', run, '--format', 'json'))
+
+
+def collectives(ringscope, run):
+    """[(rank, communicator's size, number on it, elements)] of those that the program numbers."""
+    rows = mpi_run.query(ringscope, run / 'run.sqlite', """
+        SELECT r.rank, c.size, e.seq, s.count FROM events e
+        JOIN signatures s ON s.id = e.signature_id JOIN strings n ON n.id = s.name_id
+        JOIN tracks t ON t.id = e.track_id JOIN ranks r ON r.id = t.rank_id
+        JOIN communicators c ON c.id = s.communicator_id
+        WHERE n.text IN ('MPI_Allreduce', 'MPI_Iallreduce') AND e.flags & 16""")
+    return [tuple(map(int, row)) for row in rows]
+
+
+def check_numbers(ringscope, run):
+    """Of a communicator's collectives: what number it is, and how many elements its n-th one has."""
+    found = collectives(ringscope, run)
+    wrong = [c for c in found if c[3] != c[2] % ELEMENTS + 1]
+    expect('collectives with a wrong number', wrong[:5], [])
+    return found
+
+
+def off_times(ringscope, run):
+    """{rank: [(from, to)]}"""
+    times = {}
+    for rank, start, end in mpi_run.query(ringscope, run / 'run.sqlite', """
+            SELECT rank, start_ns, end_ns FROM slices WHERE name = 'capture switched off'
+            ORDER BY start_ns"""):
+        times.setdefault(int(rank), []).append((int(start), int(end)))
+    return times
+
+
+def check_nothing_begins(ringscope, run, slack_ns=200000):
+    """The clock reads of two threads that race may be that far apart on a busy machine."""
+    times = off_times(ringscope, run)
+    starts = mpi_run.query(ringscope, run / 'run.sqlite', """
+        SELECT rank, start_ns FROM slices WHERE name GLOB 'MPI_*'""")
+    for rank, start in starts:
+        for begin, end in times.get(int(rank), []):
+            if begin + slack_ns < int(start) < end - slack_ns:
+                sys.exit(f'rank {rank}: a call begins at {start}, capture was off from {begin} to {end}')
+    return times
+
+
+def check_toggled(flavour, program, library, ringscope, work):
+    expected = [f'rank {r} of {RANKS}: 0 wrong, sum 0' for r in range(RANKS)]
+    run = work / 'toggle'
+    out = mpi_run.run(flavour, RANKS, [program, 'toggle', work], [library], run,
+                      settings={'RINGSCOPE_SIGNAL': 'USR1'})
+    expect('results', sorted(out.splitlines()), expected)
+    mpi_run.merge(ringscope, run)
+    found = check_numbers(ringscope, run)
+    times = check_nothing_begins(ringscope, run)
+    print({r: len(t) for r, t in times.items()}, 'times off;', len(found), 'collectives', flush=True)
+    for rank in range(RANKS):
+        expect(f'rank {rank} was off often, and on', len(times.get(rank, [])) > 20 and
+               len([c for c in found if c[0] == rank]) > 10, True)
+    report = report_of(ringscope, run)
+    expect('off', report['run']['switched_off']['times'], sum(map(len, times.values())))
+    kinds = {f['kind'] for f in report['findings']}
+    expect('findings', kinds & {'mismatched-collective', 'order-divergence', 'missing-rank',
+                                'deadlock-cycle', 'incomplete-data'}, set())
+
+
+def check_steps(flavour, program, library, ringscope, work):
+    plain = mpi_run.run(flavour, RANKS, [program, 'steps', work])
+    run = work / 'steps'
+    out = mpi_run.run(flavour, RANKS, [program, 'steps', work], [library], run,
+                      settings={'RINGSCOPE_STEPS': '5-7,12,15-16'})
+    expect('results', sorted(out.splitlines()), sorted(plain.splitlines()))
+    mpi_run.merge(ringscope, run)
+    found = check_numbers(ringscope, run)
+    check_nothing_begins(ringscope, run, 0)
+    wanted = [(r, RANKS, 2 * s + k, (2 * s + k) % ELEMENTS + 1)
+              for r in range(RANKS) for s in (5, 6, 7, 12, 15, 16) for k in (0, 1)]
+    expect('of the world', sorted(c for c in found if c[1] == RANKS), wanted)
+    # step 7 makes communicators; what the tracer hears of them stays, whenever it is switched
+    expect('of the others', len(found) - len(wanted), 3 * RANKS)
+    report = report_of(ringscope, run)
+    expect('steps', (report['run']['steps'], report['run']['step_source']), (6, 'marks'))
+    expect('off', (report['run']['switched_off']['times'], report['run']['switched_off']['ranks']),
+           (4 * RANKS, list(range(RANKS))))
+    check_breakdown(report)
+
+
+def check_breakdown(report):
+    """Time that is off is no part of any."""
+    off, most = report['run']['switched_off'], report['run']['duration_s']
+    for row in report['metrics']['breakdown']:
+        if row.get('step') is None and row['wall'] > most - off['least_s'] + 1e-6:
+            sys.exit(f'{row}: {off}')
+
+
+def check_time(flavour, program, library, ringscope, work):
+    run = work / 'time'
+    mpi_run.run(flavour, RANKS, [program, 'steps', work], [library], run,
+                settings={'RINGSCOPE_START': '1000'})
+    mpi_run.merge(ringscope, run)
+    expect('recorded', collectives(ringscope, run), [])
+    report = report_of(ringscope, run)
+    expect('off', (report['run']['switched_off']['times'], report['run']['dropped_events']),
+           (RANKS, 0))
+    text = ' '.join(mpi_run.tool(ringscope, 'report', run).split())
+    if 'SWITCHED OFF capture of ranks 0, 1, 2 was off for ' not in text:
+        sys.exit(text)
+
+
+def control(ringscope, *words, status=0):
+    done = subprocess.run([str(ringscope), 'control', *map(str, words)], capture_output=True, text=True,
+                          timeout=WAIT_S, check=False)
+    expect(f'status of control {words}', (done.returncode, done.stdout), (status, ''))
+    return done.stderr
+
+
+def wait_for(what, condition):
+    end = time.monotonic() + WAIT_S
+    while not condition():
+        if time.monotonic() > end:
+            sys.exit(f'{what}: did not come')
+        time.sleep(0.05)
+
+
+def times_off(ringscope, run):
+    done = subprocess.run([str(ringscope), 'report', str(run), '--format', 'json'],
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+    off = json.loads(done.stdout)['run']['switched_off'] if done.returncode == 0 else None
+    return off['times'] if off else 0
+
+
+def start(flavour, command, library, run, settings):
+    environment = {**mpi_run.clean_environment(), 'LD_PRELOAD': str(library), 'RINGSCOPE_DIR': str(run),
+                   'RINGSCOPE_EXPORT': 'none', **settings}
+    words = [*mpi_run.LAUNCHERS[flavour], str(RANKS), *map(str, command)]
+    return subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def marks(ringscope, run):
+    rows = mpi_run.query(ringscope, run / 'run.sqlite', """
+        SELECT name, count(*) FROM slices WHERE name GLOB 'asked *' GROUP BY name""")
+    return {name: int(n) for name, n in rows}
+
+
+def check_control(flavour, program, library, ringscope, work):
+    run, folder = work / 'control', work / 'folder'
+    folder.mkdir()
+    process = start(flavour, [program, 'until', folder], library, run, {})
+    try:
+        wait_for('begin', lambda: all((folder / f'begun.{r}').exists() for r in range(RANKS)))
+        said = control(ringscope, run, 'mark', 'asked before')
+        expect('told', said, f'ringscope: mark is asked of {RANKS} processes on this host\n')
+        control(ringscope, run, 'stop')
+        wait_for('stop', lambda: times_off(ringscope, run) == RANKS)
+        control(ringscope, run, 'mark', 'asked while off')
+        for word, text in (('pause', 'start, stop, or mark'), ('mark', 'start, stop, or mark')):
+            if text not in control(ringscope, run, word, status=2):
+                sys.exit(f'control {word} says nothing of {text}')
+        control(ringscope, run, 'start')
+        control(ringscope, run, 'mark', 'asked after')
+        time.sleep(0.3)  # for the last line to be seen: nothing tells from outside
+    finally:
+        (folder / 'end').touch()
+        process.communicate(timeout=WAIT_S)
+    expect('status', process.returncode, 0)
+    mpi_run.merge(ringscope, run)
+    expect('marks', marks(ringscope, run), {'asked before': RANKS, 'asked after': RANKS})
+    expect('off', {r: len(t) for r, t in check_nothing_begins(ringscope, run).items()},
+           {r: 1 for r in range(RANKS)})
+    if 'its run is over' not in control(ringscope, run, 'stop', status=2):
+        sys.exit('a run that is over is not said to be')
+    if 'no capture in it' not in control(ringscope, folder, 'stop', status=2):
+        sys.exit('a folder without a run')
+    control(ringscope, work / 'nowhere', 'stop', status=2)
+
+
+def check_late(flavour, program, library, ringscope, work):
+    """Rank 1's capture is off while all wait for it: nobody knows where it is, and nobody is named."""
+    run, folder = work / 'late', work / 'late-folder'
+    folder.mkdir()
+    script = '[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" != 1 ] || export RINGSCOPE_STEPS=3-5; exec "$0" late "$1"'
+    process = start(flavour, ['sh', '-c', script, pathlib.Path(program).resolve(), folder], library, run, {})
+    try:
+        wait_for('wait', lambda: any(run.glob('*.rsc')) and mpi_run.tool(
+            ringscope, 'status', run).count('in MPI_Barrier, number') > 0)
+        time.sleep(1.5)  # so long that a missing rank would be named
+        text = mpi_run.tool(ringscope, 'status', run)
+    finally:
+        (folder / 'end').touch()
+        process.communicate(timeout=WAIT_S)
+    if 'MISSING' in text or 'not known: its capture is switched off' not in text:
+        sys.exit(text)
+
+
+def main(flavour, program, library, ringscope):
+    mpi_run.launcher_or_skip(flavour)
+    with tempfile.TemporaryDirectory() as name:
+        for check in (check_toggled, check_steps, check_time, check_control, check_late):
+            check(flavour, program, os.path.abspath(library), ringscope, pathlib.Path(name))
+            print('ok', check.__name__, flush=True)
+
+
+if __name__ == '__main__':
+    main(*sys.argv[1:])
