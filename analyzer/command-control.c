@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -28,11 +29,18 @@ static gchar *dup_line(int argc, char **argv)
 }
 
 typedef struct {
-    guint captures, here, living;
+    guint captures, here, living, others; /* those of another user, who is `owner` */
+    uid_t owner;
 } Run;
 
 static void look_at_capture(Run *run, const gchar *path)
 {
+    struct stat st;
+    if (stat(path, &st) == 0 && st.st_uid != geteuid()) {
+        run->others++;
+        run->owner = st.st_uid;
+        return;
+    }
     g_autoptr(RsBlocks) blocks = rs_blocks_open(path, 1 << 20, NULL);
     if (!blocks)
         return;
@@ -47,9 +55,37 @@ static void look_at_capture(Run *run, const gchar *path)
         here && rs_process_lives(g_ascii_strtoll(pid, NULL, 10), g_ascii_strtoull(start, NULL, 10));
 }
 
+/* The program's user reads the requests, and nobody else's. */
+static void say_whose(GError **error, const gchar *folder, uid_t owner)
+{
+    const struct passwd *p = getpwuid(owner);
+    g_autofree gchar *name =
+        p ? g_strdup(p->pw_name) : g_strdup_printf("number %u", (unsigned)owner);
+    g_set_error(error, RS_ERROR, RS_ERROR_IO,
+                "%s: a run of user %s, who alone can control it: do it as that user", folder, name);
+}
+
+static GDir *open_folder(const gchar *folder, GError **error)
+{
+    struct stat st;
+    if (stat(folder, &st) != 0 && errno != EACCES)
+        g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE,
+                    "%s: %s: name the folder that the run records into (RINGSCOPE_DIR, or -o of "
+                    "`ringscope run`)",
+                    folder, g_strerror(errno));
+    else if (stat(folder, &st) == 0 && !S_ISDIR(st.st_mode))
+        g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE,
+                    "%s: no folder: name the one that the run records into", folder);
+    else if (stat(folder, &st) == 0 && st.st_uid != geteuid() && access(folder, R_OK | X_OK) != 0)
+        say_whose(error, folder, st.st_uid);
+    else
+        return g_dir_open(folder, 0, error);
+    return NULL;
+}
+
 static gboolean look_at_folder(Run *run, const gchar *folder, GError **error)
 {
-    GDir *dir = g_dir_open(folder, 0, error);
+    GDir *dir = open_folder(folder, error);
     if (!dir)
         return FALSE;
     for (const gchar *name; (name = g_dir_read_name(dir));) {
@@ -58,14 +94,17 @@ static gboolean look_at_folder(Run *run, const gchar *folder, GError **error)
             look_at_capture(run, path);
     }
     g_dir_close(dir);
-    if (run->captures == 0)
+    if (run->captures == 0 && run->others)
+        say_whose(error, folder, run->owner);
+    else if (run->captures == 0)
         g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE,
                     "%s: no capture in it: name the run folder (RINGSCOPE_DIR) of a run that has "
                     "called MPI or NCCL",
                     folder);
     else if (run->here == run->captures && run->living == 0)
         g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE,
-                    "%s: its run is over: no process that records there lives", folder);
+                    "%s: its run is over: none of the %u processes that recorded there lives",
+                    folder, run->captures);
     return run->captures > 0 && (run->living || run->here < run->captures);
 }
 

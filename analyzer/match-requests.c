@@ -96,15 +96,11 @@ void rs_requests_link(RsBuilder *b)
         guint32 process = b->process_of_track[rs_model_track_of(m, x->event)];
         g_array_append_val((GArray *)g_ptr_array_index(by_process, process), s);
     }
-    for (guint t = 0; t < m->tracks->len; t++) {
-        const RsTrack *track = &g_array_index(m->tracks, RsTrack, t);
-        for (guint32 i = track->first;
-             rs_model_rank(m, track->rank)->off_count && i < track->first + track->n; i++) {
-            Step s = {m->events.end_ns[i], i, OFF};
-            if (rs_model_is_off(m, i))
-                g_array_append_val((GArray *)g_ptr_array_index(by_process, b->process_of_track[t]),
-                                   s);
-        }
+    for (guint i = 0; i < m->offs->len; i++) {
+        const RsOffTime *off = &g_array_index(m->offs, RsOffTime, i);
+        Step s = {off->end_ns, off->event, OFF};
+        guint32 process = b->process_of_track[rs_model_track_of(m, off->event)];
+        g_array_append_val((GArray *)g_ptr_array_index(by_process, process), s);
     }
     for (guint i = 0; i < by_process->len; i++)
         link_process(b, g_ptr_array_index(by_process, i));

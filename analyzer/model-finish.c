@@ -36,23 +36,44 @@ static void find_cuts(RsBuilder *b)
     }
 }
 
+static gint compare_off_times(gconstpointer a, gconstpointer b)
+{
+    const RsOffTime *x = a, *y = b;
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    if (x->start_ns != y->start_ns)
+        return x->start_ns < y->start_ns ? -1 : 1;
+    return x->event < y->event ? -1 : x->event > y->event;
+}
+
+static void find_off_times(RsModel *m)
+{
+    g_array_set_size(m->offs, 0);
+    for (guint t = 0; t < m->tracks->len; t++) {
+        const RsTrack *track = &g_array_index(m->tracks, RsTrack, t);
+        for (guint32 i = track->first; i < track->first + track->n; i++) {
+            RsOffTime off = {track->rank, i, m->events.start_ns[i], m->events.end_ns[i]};
+            if (rs_model_is_off(m, i))
+                g_array_append_val(m->offs, off);
+        }
+    }
+    g_array_sort(m->offs, compare_off_times);
+}
+
 /* What tells that a rank came out of whatever it did while its capture was off is a call later on.
  */
 static void find_off(RsModel *m)
 {
+    find_off_times(m);
     for (guint i = 0; i < m->ranks->len; i++)
         rs_model_rank(m, i)->off_count = 0;
-    for (guint t = 0; t < m->tracks->len; t++) {
-        const RsTrack *track = &g_array_index(m->tracks, RsTrack, t);
-        RsRank *r = rs_model_rank(m, track->rank);
-        for (guint32 i = track->first; i < track->first + track->n; i++) {
-            if (!rs_model_is_off(m, i))
-                continue;
-            r->off_ns =
-                (r->off_count++ ? r->off_ns : 0) + m->events.end_ns[i] - m->events.start_ns[i];
-            r->off_until_ns = m->events.end_ns[i];
-            r->unseen = TRUE;
-        }
+    for (guint i = 0; i < m->offs->len; i++) {
+        const RsOffTime *off = &g_array_index(m->offs, RsOffTime, i);
+        RsRank *r = rs_model_rank(m, off->rank);
+        r->first_off = r->off_count ? r->first_off : i;
+        r->off_ns = (r->off_count++ ? r->off_ns : 0) + off->end_ns - off->start_ns;
+        r->off_until_ns = off->end_ns;
+        r->unseen = TRUE;
     }
     for (guint t = 0; t < m->tracks->len; t++) {
         const RsTrack *track = &g_array_index(m->tracks, RsTrack, t);

@@ -28,6 +28,7 @@ RsModel *rs_model_new(void)
     g_array_set_clear_func(m->comms, clear_comm);
     m->instances = g_array_new(FALSE, TRUE, sizeof(RsInstance));
     m->rendezvous = g_array_new(FALSE, TRUE, sizeof(RsRendezvous));
+    m->offs = g_array_new(FALSE, TRUE, sizeof(RsOffTime));
     m->messages = g_array_new(FALSE, TRUE, sizeof(RsMessage));
     m->steps = g_array_new(FALSE, TRUE, sizeof(RsStep));
     m->step_spans = g_array_new(FALSE, TRUE, sizeof(RsSpan));
@@ -59,7 +60,7 @@ void rs_model_free(RsModel *m)
     free_columns(&m->events);
     GArray *arrays[] = {m->sigs,       m->tracks,        m->ranks,      m->hosts,    m->domains,
                         m->comms,      m->instances,     m->rendezvous, m->messages, m->steps,
-                        m->step_spans, m->member_events, m->args};
+                        m->step_spans, m->member_events, m->args,       m->offs};
     for (guint i = 0; i < G_N_ELEMENTS(arrays); i++)
         g_array_unref(arrays[i]);
     g_ptr_array_unref(m->warnings);
@@ -142,14 +143,15 @@ gboolean rs_model_is_off(const RsModel *m, guint32 event)
 gboolean rs_model_was_off(const RsModel *m, guint32 rank, gint64 from_ns, gint64 to_ns)
 {
     const RsRank *r = rs_model_rank(m, rank);
-    for (guint32 t = r->first_track; r->off_count && t < r->first_track + r->n_tracks; t++) {
-        const RsTrack *track = &g_array_index(m->tracks, RsTrack, t);
-        for (guint32 i = track->first; i < track->first + track->n; i++)
-            if (m->events.start_ns[i] <= to_ns && m->events.end_ns[i] >= from_ns &&
-                rs_model_is_off(m, i))
-                return TRUE;
+    guint32 low = r->first_off, end = r->first_off + r->off_count, high = end;
+    while (low < high) { /* the first that ends at from_ns or later: they don't overlap */
+        guint32 mid = low + (high - low) / 2;
+        if (g_array_index(m->offs, RsOffTime, mid).end_ns < from_ns)
+            low = mid + 1;
+        else
+            high = mid;
     }
-    return FALSE;
+    return low < end && g_array_index(m->offs, RsOffTime, low).start_ns <= to_ns;
 }
 
 gdouble rs_model_lost_share(const RsModel *m)

@@ -128,10 +128,10 @@ typedef struct {
     gint64 first_ns, last_ns; /* of early endings: it was seen alive up to last_ns */
     guint64 events, dropped;
     RsEnding ending;
-    gboolean missing;  /* no capture of this rank was found; all else is zero, host too */
-    RsStr note;        /* why it is incomplete; "" where it is not */
-    guint32 off_count; /* so often was its capture switched off: holes named RS_HOLE_OFF */
-    gint64 off_ns, off_until_ns; /* for so long in all, and until then the last time */
+    gboolean missing; /* no capture of this rank was found; all else is zero, host too */
+    RsStr note;       /* why it is incomplete; "" where it is not */
+    guint32 first_off, off_count; /* in RsModel.offs: so often was its capture switched off */
+    gint64 off_ns, off_until_ns;  /* for so long in all, and until then the last time */
     gboolean unseen;    /* nothing says what it did since: it may be in a call that began then */
     guint32 open_event; /* the innermost call it was in at the end, RS_NONE */
 } RsRank;
@@ -220,6 +220,11 @@ typedef struct {
     gchar *text;
 } RsWarning;
 
+typedef struct { /* capture of a rank (RsRank index) was switched off */
+    guint32 rank, event;
+    gint64 start_ns, end_ns;
+} RsOffTime;
+
 typedef struct _RsModel RsModel;
 struct _RsModel {
     RsEvents events;
@@ -233,6 +238,7 @@ struct _RsModel {
     GArray *instances;       /* RsInstance, by last arrival */
     GArray *rendezvous;      /* RsRendezvous, by last arrival */
     GArray *messages;        /* RsMessage, by both_ns */
+    GArray *offs;            /* RsOffTime, by rank then start */
     GArray *steps;           /* RsStep */
     GArray *step_spans;      /* RsSpan */
     GArray *member_events;   /* guint32 */

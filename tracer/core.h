@@ -257,6 +257,17 @@ RS_INLINE bool rs_room(struct rs_thread *t, unsigned n)
 {
     return RS_LIKELY(t->head + n <= t->limit) || rs_core->make_room(t, n);
 }
+/* The same for a record of what began before capture was switched off. */
+RS_INLINE bool rs_room_of_before(struct rs_thread *t, unsigned n)
+{
+    bool keeping = t->keeping;
+    t->keeping = false;
+    bool room = rs_room(t, n);
+    t->keeping = keeping;
+    if (RS_UNLIKELY(keeping))
+        t->limit = 0;
+    return room;
+}
 RS_INLINE void rs_commit(struct rs_thread *t, unsigned n)
 {
     t->head += n;

@@ -6,13 +6,14 @@
  * definitions; handles.c finds communicators and types; writer.c turns it all into blocks of the
  * capture, limit.c leaves out what that has no room for, keep.c what is old; drain.c is the thread
  * that calls the writer; window.c switches recording off and on, control.c for who asks from
- * outside; life.c is load, fork, exec and exit. Locking: `rs_state.lock` guards all below but what
- * says "atomic"; nothing on a wrapped call's repeated path takes it. Who holds it calls neither
- * malloc nor free, directly or through libc: a signal handler that ends the program may have
- * interrupted them, and the end takes this lock. A disk may stall for minutes, so the lock is open
- * while one is written to: whoever drains claims the writer, and what only the writer changes
- * (marked so) stays as it is meanwhile. All else may have grown: threads at the head of their list,
- * definitions, facts and clock records at the end.
+ * outside; life.c is load, fork, exec and exit.
+ *
+ * Locking: `rs_state.lock` guards all below but what says "atomic"; nothing on a wrapped call's
+ * repeated path takes it. Who holds it calls neither malloc nor free, directly or through libc: a
+ * signal handler that ends the program may have interrupted them, and the end takes this lock.
+ * A disk may stall for minutes, so the lock is open while one is written to: whoever drains claims
+ * the writer, and what only the writer changes (marked so) stays as it is meanwhile. All else may
+ * have grown: threads at the head of their list, definitions, facts and clock records at the end.
  */
 #ifndef RS_TRACER_STATE_H
 #define RS_TRACER_STATE_H

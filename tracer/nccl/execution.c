@@ -78,10 +78,11 @@ static uint64_t publish(struct slot *s, const struct slot *filled, uint64_t hand
     return handle;
 }
 
-/* The thread's ring even where it is inside a recorded call: its record is written after ours. */
+/* The thread's ring even where it is inside a recorded call: its record is written after ours. And
+ * even while capture is off: an execution that ends then began before. */
 static struct rs_thread *writing_thread(void)
 {
-    if (!*rs_core->on)
+    if (!rs_core->on[RS_ON_KEEP])
         return NULL;
     if (!rs_self)
         rs_self = rs_core->thread();
@@ -97,7 +98,7 @@ static void write_record(struct slot *s)
     int saved = errno;
     struct rs_thread *t = first == UINT64_MAX ? NULL : writing_thread();
     errno = saved;
-    if (!t || !rs_room(t, 1))
+    if (!t || !rs_room_of_before(t, 1))
         return;
     struct rs_event *e = rs_slot(t, 0);
     *e = (struct rs_event){.op = f->op,
@@ -147,6 +148,21 @@ bool rs_execution_expect(uint64_t execution, unsigned channels)
     if (s)
         __atomic_add_fetch(&s->outstanding, (int32_t)channels, __ATOMIC_ACQ_REL);
     return s != NULL;
+}
+
+void rs_execution_expect_less(uint64_t execution)
+{
+    struct slot *s = find(execution, KIND_EXECUTION);
+    if (s && __atomic_load_n(&s->outstanding, __ATOMIC_ACQUIRE) >
+                 (int32_t)__atomic_load_n(&s->held, __ATOMIC_ACQUIRE))
+        settle(s, 1);
+}
+
+bool rs_execution_is_running(uint64_t execution)
+{
+    struct slot *s = find(execution, KIND_EXECUTION);
+    return s && __atomic_load_n(&s->ended, __ATOMIC_ACQUIRE) <
+                    __atomic_load_n(&s->begun, __ATOMIC_ACQUIRE);
 }
 
 void rs_execution_set_peer(uint64_t execution, int32_t peer)

@@ -36,6 +36,10 @@ uint64_t rs_execution_new(const struct rs_execution_facts *facts, bool held) RS_
 void rs_execution_release(uint64_t execution) RS_HIDDEN;
 /* A part of it was enqueued, of `channels` channels; 0: their number is not known. */
 bool rs_execution_expect(uint64_t execution, unsigned channels) RS_HIDDEN;
+/* One of the expected channels begins, and is not to be recorded. */
+void rs_execution_expect_less(uint64_t execution) RS_HIDDEN;
+/* One of its channels has begun and not ended. */
+bool rs_execution_is_running(uint64_t execution) RS_HIDDEN;
 /* Where it is a message: the peer, if it was not known before. */
 void rs_execution_set_peer(uint64_t execution, int32_t peer) RS_HIDDEN;
 

@@ -52,7 +52,9 @@ struct event {
 };
 
 #define HANDLE_NOTHING 1u /* of events that we were told of and don't need */
-#define NUMBER_NONE    0xff
+#define HANDLE_OFF                                                                                 \
+    2u /* of those that began while capture was off: what they begin isn't recorded */
+#define NUMBER_NONE 0xff
 
 static const struct {
     const char *name;
@@ -207,6 +209,13 @@ static uint64_t execution_of_event(struct context *x, const struct event *e)
     return rs_execution_new(&facts, false);
 }
 
+static void count_operation(struct context *x, uint16_t op)
+{
+    struct rs_comm *on = op && !is_message(op) ? comm_of(x) : NULL;
+    if (on)
+        on->next_seq++;
+}
+
 /* ---- events ---- */
 
 static uint64_t start_call(struct context *x, const struct event *e)
@@ -214,6 +223,8 @@ static uint64_t start_call(struct context *x, const struct event *e)
     struct rs_nccl_call *c = rs_nccl_current;
     if (!c || !c->on || !c->is_operation)
         return execution_of_event(x, e);
+    if (c->off)
+        return HANDLE_OFF;
     c->flags |= e->captured ? RS_EVENT_CAPTURED : 0;
     return execution_of_call(x, c);
 }
@@ -221,8 +232,12 @@ static uint64_t start_call(struct context *x, const struct event *e)
 static uint64_t start_task(struct context *x, const struct event *e)
 {
     uint64_t execution = e->parent;
+    if (execution == HANDLE_OFF)
+        return HANDLE_OFF;
     if (!rs_execution_expect(execution, e->channels)) {
         struct rs_nccl_call *c = find_call(e);
+        if (c && c->off)
+            return HANDLE_OFF;
         execution = c ? execution_of_call(x, c) : execution_of_event(x, e);
         rs_execution_expect(execution, e->channels);
     }
@@ -240,12 +255,35 @@ static uint64_t start_channel(struct context *x, const struct event *e)
     return rs_channel_begin(e->parent, rs_device_clock_tick(&x->clock, e->timer));
 }
 
+/* Capture is switched off. What runs goes on to its end, what is captured into a graph may be
+ * launched later on, and where we number collectives ourselves they go on to be counted. */
+static uint64_t start_while_off(struct context *x, const struct event *e)
+{
+    bool is_api = e->type == RS_PROFILE_COLL_API || e->type == RS_PROFILE_P2P_API;
+    bool is_task = e->type == RS_PROFILE_COLL || e->type == RS_PROFILE_P2P;
+    bool is_channel = e->type == RS_PROFILE_PROXY_OP || e->type == RS_PROFILE_KERNEL_CH;
+    bool is_other = e->type == RS_PROFILE_PROXY_OP && (e->is_beside || e->pid != getpid());
+    if (is_api && e->captured)
+        return execution_of_event(x, e);
+    if (is_channel && rs_execution_is_running(e->parent))
+        return start_channel(x, e);
+    if (is_channel && !is_other)
+        rs_execution_expect_less(e->parent);
+    if ((is_api || (is_task && !e->parent)) && !rs_nccl_is_wrapped())
+        count_operation(x, op_of(e));
+    return HANDLE_OFF;
+}
+
 static void start(struct context *x, void **handle, const struct event *e)
 {
     uint64_t h = 0;
     *handle = NULL;
-    if (!*rs_core->on)
+    if (!rs_core->on[RS_ON_KEEP])
         return;
+    if (!rs_core->on[RS_ON_RECORD]) {
+        *handle = (void *)(uintptr_t)start_while_off(x, e);
+        return;
+    }
     switch (e->type) {
     case RS_PROFILE_COLL_API:
     case RS_PROFILE_P2P_API:
@@ -295,7 +333,7 @@ static int finalize(void *context)
 {
     struct context *x = context;
     struct rs_comm *on = x ? __atomic_load_n(&x->on, __ATOMIC_ACQUIRE) : NULL;
-    if (on && rs_core && *rs_core->on)
+    if (on && rs_core && rs_core->on[RS_ON_KEEP])
         rs_executions_finish(on);
     if (rs_core && rs_executions_lost() > 0)
         rs_core->meta("off.nccl.device", "some executions: too many were under way at once");

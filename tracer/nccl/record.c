@@ -101,7 +101,7 @@ static bool in_place(const struct rs_nccl_call *c)
 static void write_record(struct rs_thread *t, const struct rs_nccl_call *c, uint64_t end)
 {
     unsigned ext = c->is_operation;
-    if (!rs_room(t, 1 + ext))
+    if (c->off || !rs_room_of_before(t, 1 + ext))
         return;
     struct rs_event *e = rs_slot(t, 0);
     *e = (struct rs_event){.op = c->op,

@@ -26,6 +26,7 @@ struct rs_nccl_call {
     uint32_t dtype, redop, seq;
     uint32_t dtype_bytes;
     bool numbered, is_operation;
+    bool off; /* it began while capture was off: it is not recorded, nor is its execution */
     const void *send, *recv;
     cudaStream_t stream;
     uint64_t execution; /* handle of execution.h, 0 none yet */
@@ -99,6 +100,7 @@ static inline void rs_nccl_number(struct rs_nccl_call *c)
 static inline void rs_nccl_enter(struct rs_thread *t, struct rs_nccl_call *c)
 {
     rs_nccl_current = c;
+    c->off = t->keeping;
     c->start = rs_call_enter(t, c->op, c->on ? c->on->id : 0, c->seq, c->peer, c->count, c->dtype);
 }
 

@@ -130,13 +130,61 @@ static void run_toggled(void)
     sum = 0; /* how often is not always the same */
 }
 
+/* Requests of one step, completed in the next one. */
+#define PENDING 5
+static MPI_Request pending[PENDING];
+static int64_t pending_in[ELEMENTS], pending_out[ELEMENTS], sent[4], taken[4];
+static int pending_number;
+
+static void init_pending(void)
+{
+    int next = (rank + 1) % size, before = (rank + size - 1) % size;
+    for (int i = 0; i < PENDING; i++)
+        pending[i] = MPI_REQUEST_NULL;
+    MPI_Recv_init(&taken[3], 1, MPI_INT64_T, before, 9, MPI_COMM_WORLD, &pending[3]);
+    MPI_Send_init(&sent[3], 1, MPI_INT64_T, next, 9, MPI_COMM_WORLD, &pending[4]);
+}
+
+static void begin_pending(int step)
+{
+    int next = (rank + 1) % size, before = (rank + size - 1) % size;
+    pending_number = world_number++;
+    for (int i = 0; i < ELEMENTS; i++)
+        pending_in[i] = pending_number + i;
+    for (int i = 0; i < 4; i++)
+        sent[i] = step * 4 + i;
+    MPI_Iallreduce(pending_in, pending_out, pending_number % ELEMENTS + 1, MPI_INT64_T, MPI_SUM,
+                   MPI_COMM_WORLD, &pending[0]);
+    MPI_Irecv(taken, 3, MPI_INT64_T, before, 8, MPI_COMM_WORLD, &pending[1]);
+    MPI_Isend(sent, 3, MPI_INT64_T, next, 8, MPI_COMM_WORLD, &pending[2]);
+    MPI_Startall(2, pending + 3);
+}
+
+static void end_pending(int step)
+{
+    MPI_Status statuses[PENDING];
+    MPI_Waitall(PENDING, pending, statuses);
+    if (step == 0)
+        return;
+    int last = pending_number % ELEMENTS;
+    check(pending_out[last], (int64_t)size * (pending_number + last));
+    for (int i = 0; i < 4; i++)
+        check(taken[i], (step - 1) * 4 + i);
+}
+
 static void run_steps(void)
 {
+    init_pending();
     for (int i = 0; i < STEPS; i++) {
         ringscope_step((uint32_t)i);
+        end_pending(i);
+        begin_pending(i);
         make_calls(i);
         pause_us(2000);
     }
+    end_pending(STEPS);
+    MPI_Request_free(&pending[3]);
+    MPI_Request_free(&pending[4]);
 }
 
 static void run_until(const char *folder)

@@ -35,9 +35,10 @@ static struct rs_thread *own_thread(void)
 {
     return &thread;
 }
-static bool no_room(struct rs_thread *t, unsigned n)
+static bool make_room(struct rs_thread *t, unsigned n)
 {
-    return false;
+    t->limit = t->keeping ? 0 : SLOTS;
+    return t->head + n <= t->limit;
 }
 static void note_op(uint16_t op)
 {
@@ -62,7 +63,7 @@ static struct rs_core core = {
     .epoch = &epoch,
     .on = on,
     .thread = own_thread,
-    .make_room = no_room,
+    .make_room = make_room,
     .define_op = note_op,
     .define_dtype = any_type,
     .define_comm = made_comm,
@@ -377,6 +378,141 @@ static void without_wrappers_events_tell_what_ran(void **state)
     }
 }
 
+static void switch_capture(bool to)
+{
+    on[RS_ON_RECORD] = to;
+    thread.keeping = !to;
+    thread.limit = to ? SLOTS : 0;
+}
+
+static void *start_api(void *context, bool captured)
+{
+    struct rs_profile_v5 api = {.head = {RS_PROFILE_COLL_API, NULL, 1}};
+    api.coll_api.func = "AllReduce";
+    api.coll_api.count = 2;
+    api.coll_api.datatype = "ncclFloat32";
+    api.coll_api.captured = captured;
+    return start(5, context, &api);
+}
+
+static void *start_coll(void *context, void *call, unsigned channels)
+{
+    struct rs_profile_v5 task = {.head = {RS_PROFILE_COLL, call, 1}};
+    task.coll.func = "AllReduce";
+    task.coll.datatype = "ncclFloat32";
+    task.coll.channels = (uint8_t)channels;
+    return start(5, context, &task);
+}
+
+static void execution_under_way_at_a_switch_off_is_recorded(void **state)
+{
+    int mask;
+    void *context = open_context(5, &mask);
+    struct rs_nccl_call c = allreduce(2, NULL, NULL);
+    enter(&c);
+    void *coll = start_coll(context, start_api(context, false), 2);
+    rs_nccl_leave_operation(&thread, &c, 0);
+    void *first = channel(5, context, coll);
+    switch_capture(false);
+    tables[5]->stop_event(channel(5, context, coll)); /* its other one */
+    struct rs_event e;
+    assert_int_equal(device_records(&e), 0);
+    tables[5]->stop_event(first);
+    assert_int_equal(device_records(&e), 1);
+    assert_int_equal(thread.limit, 0); /* what begins now finds no room */
+    switch_capture(true);
+}
+
+static void call_of_a_time_off_has_no_execution(void **state)
+{
+    for (int later = 0; later < 3;
+         later++) { /* switched on after the call, its task, its channel */
+        int mask;
+        void *context = open_context(5, &mask);
+        struct rs_nccl_call c = allreduce(2, NULL, NULL);
+        fresh(state);
+        switch_capture(false);
+        enter(&c);
+        void *call = start_api(context, false);
+        switch_capture(later == 0);
+        void *coll = start_coll(context, call, 1);
+        switch_capture(later <= 1);
+        rs_nccl_leave_operation(&thread, &c, 0);
+        void *run = channel(5, context, coll);
+        switch_capture(true);
+        tables[5]->stop_event(run);
+        tables[5]->finalize(context);
+        assert_int_equal(thread.head, 0);
+        assert_int_equal(world.next_seq, 1);
+    }
+}
+
+static void call_of_a_group_is_recorded_where_it_began_while_on(void **state)
+{
+    static float buffer[3][100];
+    rs_nccl_group_depth(1);
+    for (int i = 0; i < 3; i++) {
+        struct rs_nccl_call c = allreduce(10, buffer[i], buffer[i]);
+        switch_capture(i != 1);
+        enter(&c);
+        rs_nccl_leave_operation(&thread, &c, 0);
+    }
+    rs_nccl_group_depth(-1);
+    struct rs_nccl_call end = {.op = RS_OP_ncclGroupEnd, .peer = -1};
+    switch_capture(false);
+    rs_nccl_enter(&thread, &end);
+    rs_nccl_group_end(&thread, &end, 0);
+    switch_capture(true);
+    assert_int_equal(thread.head, 4); /* two of two slots */
+    assert_int_equal(slots[0].seq, 0);
+    assert_int_equal(slots[2].seq, 2);
+}
+
+static void graph_captured_while_off_has_executions_once_it_is_on(void **state)
+{
+    int mask;
+    void *context = open_context(5, &mask);
+    switch_capture(false);
+    void *call = start_api(context, true);
+    tables[5]->stop_event(channel(5, context, start_coll(context, call, 1)));
+    struct rs_event e;
+    assert_int_equal(device_records(&e), 0);
+    for (unsigned i = 1; i <= 3; i++) { /* its launches; one is on its way at a switch */
+        switch_capture(true);
+        void *coll = start_coll(context, call, 1);
+        switch_capture(i != 2);
+        tables[5]->stop_event(channel(5, context, coll));
+        assert_int_equal(device_records(&e), i == 3 ? 2 : 1);
+    }
+    switch_capture(true);
+    tables[5]->finalize(context);
+}
+
+static void without_wrappers_numbers_go_on_while_off(void **state)
+{
+    for (int version = 4; version <= 5; version++) {
+        int mask;
+        void *context = open_context(version, &mask);
+        alone.next_seq = 0;
+        for (unsigned i = 0; i < 4; i++) {
+            struct rs_profile_v4 four = {.head = {RS_PROFILE_COLL, NULL, 1}};
+            four.coll = (struct rs_profile_coll_v4){
+                .func = "AllReduce", .count = 2, .datatype = "ncclFloat32", .channels = 1};
+            fresh(state);
+            switch_capture(i % 2);
+            tables[version]->stop_event(
+                channel(version, context,
+                        version == 4 ? start(4, context, &four)
+                                     : start_coll(context, start_api(context, false), 1)));
+            struct rs_event e;
+            assert_int_equal(device_records(&e), i % 2);
+            assert_true(i % 2 == 0 || e.seq == i);
+        }
+        switch_capture(true);
+        tables[version]->finalize(context);
+    }
+}
+
 static void fewer_channels_than_expected_are_written_at_the_end(void **state)
 {
     int mask;
@@ -475,6 +611,11 @@ int main(void)
         TEST(proxy_operations_of_this_process_alone_count),
         TEST(execution_lasts_to_the_last_proxy_operation),
         TEST(without_wrappers_events_tell_what_ran),
+        TEST(execution_under_way_at_a_switch_off_is_recorded),
+        TEST(call_of_a_time_off_has_no_execution),
+        TEST(call_of_a_group_is_recorded_where_it_began_while_on),
+        TEST(graph_captured_while_off_has_executions_once_it_is_on),
+        TEST(without_wrappers_numbers_go_on_while_off),
         TEST(fewer_channels_than_expected_are_written_at_the_end),
         TEST(nonsense_is_survived_and_leaves_no_record),
         TEST(executions_beyond_the_pool_are_counted),
