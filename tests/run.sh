@@ -6,9 +6,9 @@
 #   tests/run.sh quick    one build with gcc, all suites
 #
 # Builds: build (gcc, all suites), build-clang and build-bare (every feature off): unit tests;
-# build-sanitize (address and undefined behaviour): unit tests and fuzz corpora; build-threads (thread
-# sanitizer): rt_coll with ranks as threads of one process, and the runtime over TCP with four threads
-# of each rank; no more is compiled there.
+# build-sanitize (address and undefined behaviour): unit tests, fuzz corpora, and the runtime's
+# operations over TCP; build-threads (thread sanitizer): rt_coll with ranks as threads of one process,
+# and the runtime over TCP with four threads of each rank; no more is compiled there.
 set -eu
 cd "$(dirname "$0")/.."
 case "${1:-all}" in
@@ -42,8 +42,8 @@ if [ "$what" = all ]; then
     CC=clang build build-clang "--suite unit"
     build build-bare "--suite unit" -Dmpi=disabled -Dcuda=disabled -Dviewer=disabled -Dstacks=disabled \
         -Dgloo=disabled
-    CC=clang build build-sanitize "--suite unit --suite fuzz" -Db_sanitize=address,undefined \
-        -Db_lundef=false
+    CC=clang build build-sanitize "--suite unit --suite fuzz --suite sanitize" \
+        -Db_sanitize=address,undefined -Db_lundef=false
     targets="tests/unit/samples/test-rt-coll-types tests/unit/samples/test-rt-coll-bits \
         tests/unit/samples/test-rt-coll-tcp tests/unit/samples/test-rt-links \
         tests/unit/samples/test-rt-table tests/e2e/runtime-threads-check-tcp \

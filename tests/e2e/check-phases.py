@@ -5,6 +5,7 @@
     check-phases.py killed RANKS FILE             the same, whose writer was killed
     check-phases.py all RANKS HOSTS FILE LOG...   of the case "all": all ranks' NVTX ranges, and the file
     check-phases.py files RANKS FILE FILE         of the case "files"
+    check-phases.py overlap RANKS LOG...          NVTX ranges of training programs
 
 PHASES_BETWEEN is the word for what connects hosts, MPI or TCP.
 """
@@ -203,12 +204,49 @@ def check_files(ranks, first, second):
         fail(f"{second}: {got.keys()}, {len(marks)} marks")
 
 
+def check_overlap(ranks, *logs):
+    """Gradients are handed over within the backward pass, in each step all of them; and somewhere one is on
+    its way before the last of its step is handed over."""
+    if len(logs) != ranks:
+        fail(f"{ranks} ranks, {len(logs)} of them with NVTX ranges")
+    early = 0
+    for log in logs:
+        categories, phases, steps, given, agreed = {}, [], [], 0, False
+        for line in open(log, encoding="utf-8"):
+            word, _, rest = line.rstrip("\n").partition(" ")
+            if word == "category":
+                number, _, name = rest.partition(" ")
+                categories[number] = name
+            elif word == "push":
+                phases.append(rest)
+                given, agreed = 0, False
+            elif word == "pop":
+                if phases.pop() == "backward":
+                    steps.append(given)
+            elif word == "start":
+                _, category, domain, message = rest.split(" ")
+                if domain != "horovod" or not categories[category].startswith("gradient"):
+                    continue
+                agreed |= message == "ALLREDUCE"
+                if not message.startswith("NEGOTIATE_"):
+                    continue
+                if not phases or phases[-1] != "backward":
+                    fail(f"{log}: {categories[category]} is handed over in {phases}")
+                given += 1
+                early += agreed
+        if len(steps) < 10 or min(steps) < 4 or len(set(steps)) > 1:
+            fail(f"{log}: gradients handed over in the backward passes: {steps}")
+    if early == 0:
+        fail("no gradient is on its way before the last one is there")
+    print(f"{early} gradients were handed over while others of their step were on their way")
+
+
 def main(what, ranks, *files):
     if what in ("timeline", "killed"):
         got, _ = read_timeline(files[0], int(ranks), whole=False, killed=what == "killed")
         print(f"{files[0]}: {sum(map(len, got.values()))} operations on {len(got)} tensors")
         return
-    {"all": check_all, "files": check_files}[what](int(ranks), *files)
+    {"all": check_all, "files": check_files, "overlap": check_overlap}[what](int(ranks), *files)
 
 
 main(*sys.argv[1:])

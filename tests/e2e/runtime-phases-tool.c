@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A profiler for a test of the runtime's phases, loaded through NVTX_INJECTION64_PATH: writes
- * ranges as they start and end to RUNTIME_PHASES_LOG, with the process's number behind it.
+ * ranges as they start and end, and a program's own that it pushes and pops, to
+ * RUNTIME_PHASES_LOG, with the process's number behind it.
  */
 #include <pthread.h>
 #include <stddef.h>
@@ -52,6 +53,22 @@ static void end(void *domain, uint64_t id)
     pthread_mutex_unlock(&lock);
 }
 
+static int push(const char *name)
+{
+    pthread_mutex_lock(&lock);
+    fprintf(file, "push %s\n", name);
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+static int pop(void)
+{
+    pthread_mutex_lock(&lock);
+    fputs("pop\n", file);
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
 typedef void (*function)(void);
 
 int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t))
@@ -61,15 +78,18 @@ int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t))
         int (*functions)(int module, function ***table, unsigned *count);
     } *callbacks = export_table(1);
     const char *prefix = getenv("RUNTIME_PHASES_LOG");
-    function **core2;
-    unsigned count;
+    function **core, **core2;
+    unsigned count, core_count;
     char path[4096];
-    if (!prefix || !callbacks->functions(5, &core2, &count) || count < 15)
+    if (!prefix || !callbacks->functions(5, &core2, &count) || count < 15 ||
+        !callbacks->functions(1, &core, &core_count) || core_count < 12)
         return 0;
     snprintf(path, sizeof path, "%s-%d", prefix, (int)getpid());
     file = fopen(path, "w");
     if (!file)
         return 0;
+    *core[9] = (function)push;
+    *core[11] = (function)pop;
     *core2[2] = (function)start;
     *core2[3] = (function)end;
     *core2[8] = (function)name_category;

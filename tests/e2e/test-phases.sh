@@ -44,6 +44,17 @@ for ranks_hosts in "2 1" "4 2"; do
     check all "$ranks" "$hosts" "$work/all.json" "$work/ranges-$ranks"-*
 done
 
+# training programs hand gradients over while backward goes on
+suffix=
+[ "$mpi" = openmpi ] || suffix=-$mpi
+for model in mlp lm; do
+    (
+        export NVTX_INJECTION64_PATH="$tool" RUNTIME_PHASES_LOG="$work/$model"
+        on_hosts "$mpi" 2 1 "$train" "$train/$model$suffix" --steps 12 </dev/null >"$work/said" 2>&1
+    ) || failed
+done
+check overlap 4 "$work/mlp"-* "$work/lm"-*
+
 # several files of one run; one that has no place, from the start, and one that has no room from some
 # time on: each is said once, and the results are right
 (

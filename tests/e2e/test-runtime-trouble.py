@@ -152,7 +152,8 @@ def skip(odd):
 
 
 def come_late(odd):
-    run = Run(odd, "start", "late", late=ARGS.late, RT_STALL_WARNING_TIME=str(ARGS.late / 3 or 0.2))
+    run = Run(odd, "start", "late", late=ARGS.late, RT_STALL_WARNING_TIME=str(ARGS.late / 3 or 0.2),
+              RT_START_TIMEOUT=str(round(ARGS.late) + 30))
     run.expect_warning("late", odd)
     run.expect_status([])
     if run.seconds < 2 * ARGS.late:
