@@ -171,7 +171,9 @@ void rs_meta_not_kill_safe_locked(int error)
 
 void rs_meta_collect(void)
 {
-    rs_meta_set_locked("format", "ringscope capture 1.2");
+    char format[48];
+    snprintf(format, sizeof(format), "ringscope capture %d.%d", RS_FORMAT_MAJOR, RS_FORMAT_MINOR);
+    rs_meta_set_locked("format", format);
     rs_meta_set_locked("version", RS_VERSION);
     rs_meta_set_locked("program", rs_env_program());
     add_arguments();

@@ -116,6 +116,9 @@ static void end_afterThreads_keepsEveryEvent(void **state)
     assert_false(m->incomplete);
     assert_int_equal(rs_model_rank(m, 0)->rank, 0);
     assert_int_equal(rs_model_rank(m, 0)->ending, RS_ENDING_CLEAN);
+    g_autofree char *format =
+        g_strdup_printf("ringscope capture %d.%d", RS_FORMAT_MAJOR, RS_FORMAT_MINOR);
+    assert_string_equal(g_hash_table_lookup(m->meta, "0/format"), format);
 }
 
 static guint64 cost(const RsModel *m, const char *key)
