@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * runtime-pairs-check [all] - one rank: what the runtime does with each two of operation,
- * reduction, type, length, place, scales, algorithm, hosts and how ranks are laid on them, fusion,
- * number of ranks and what connects hosts, compared with a serial reference. exit 1 and a line
- * where a result is wrong.
+ * reduction, type, length, place, memory, scales, algorithm, hosts and how ranks are laid on them,
+ * fusion, number of ranks and what connects hosts, compared with a serial reference. exit 1 and a
+ * line where a result is wrong.
  *
  * Two covering arrays: one of jobs, of which this program begins those that have as many ranks as
  * it was started on, one after the other, and one of tensors, all of which go through each job at
@@ -90,11 +90,14 @@ enum kind { ALLREDUCE, GROUP, REDUCESCATTER, ALLGATHER, ALLTOALL, BROADCAST, KIN
 static const char *const kinds[] = {"allreduce", "group",    "reducescatter",
                                     "allgather", "alltoall", "broadcast"};
 
-enum { KIND, TYPE, OP, COUNT, PLACE, SCALED, TENSOR_PARAMETERS };
+/* Tensors in memory of rt_buffer_alloc: of no rank, of every second one, of all. */
+enum memory { PRIVATE, MIXED, SHARED, MEMORIES };
+
+enum { KIND, TYPE, OP, COUNT, PLACE, SCALED, MEMORY, TENSOR_PARAMETERS };
 static const uint64_t counts[] = {0, 1, 2, 3, 13, 251, 4099}; /* then those at the fusion buffer */
 enum { COUNTS = sizeof counts / sizeof *counts };
 static const unsigned tensor_levels[TENSOR_PARAMETERS] = {
-    KINDS, RT_TYPE_COUNT, RT_OP_COUNT, COUNTS + 3, 2, 2};
+    KINDS, RT_TYPE_COUNT, RT_OP_COUNT, COUNTS + 3, 2, 2, MEMORIES};
 
 struct tensor {
     int number;
@@ -103,6 +106,7 @@ struct tensor {
     enum rt_op op;
     uint64_t count, row; /* elements of a row */
     bool in_place, scaled, not_finite;
+    enum memory memory;
     void *in[MEMBERS], *out[MEMBERS];
     struct rt_parts parts;
     int handle;
@@ -117,6 +121,7 @@ static struct tensor tensor_of(const uint8_t *row, int number)
                        .op = (enum rt_op)row[OP],
                        .in_place = row[PLACE],
                        .scaled = row[SCALED],
+                       .memory = (enum memory)row[MEMORY],
                        .row = number % 2 ? 1 : 3};
     t.count = row[COUNT] < COUNTS ? counts[row[COUNT]]
                                   : THRESHOLD / rt_type_bytes(type) + row[COUNT] - COUNTS - 1;
@@ -139,20 +144,25 @@ static bool has_infinity(enum rt_type type)
         if (!(condition)) {                                                                        \
             fprintf(stderr,                                                                        \
                     "%s, %d hosts laid %d, %s; %s %d: type %d, reduction %d, %" PRIu64             \
-                    ", %s, %s, %s: ",                                                              \
+                    ", %s, %s, %s, memory %d: ",                                                   \
                     algorithms[job[ALGORITHM]], job[HOSTS] + 1, job[LAID],                         \
                     job[FUSED] ? "fused" : "not fused", kinds[(t)->kind], (t)->number,             \
                     (int)(t)->type, (int)(t)->op, (t)->count,                                      \
                     (t)->in_place ? "in place" : "apart", (t)->scaled ? "scaled" : "not scaled",   \
-                    (t)->not_finite ? "not finite" : "finite");                                    \
+                    (t)->not_finite ? "not finite" : "finite", (int)(t)->memory);                  \
             CHECK(condition, __VA_ARGS__);                                                         \
         }                                                                                          \
     } while (0)
 
+static bool is_shared(const struct tensor *t)
+{
+    return t->memory == SHARED || (t->memory == MIXED && rt_rank() % 2 == 0);
+}
+
 static void *new_buffer(const struct tensor *t, uint64_t count)
 {
     const uint64_t bytes = count * rt_type_bytes(t->type);
-    char *b = malloc(bytes + 8);
+    char *b = is_shared(t) ? rt_buffer_alloc(bytes + 8) : malloc(bytes + 8);
     CHECK_TENSOR(b, t, "no memory");
     memset(b, GUARD, bytes + 8);
     return b;
@@ -163,7 +173,7 @@ static void free_buffer(const struct tensor *t, void *buffer, uint64_t count)
     const char *end = (char *)buffer + count * rt_type_bytes(t->type);
     for (int i = 0; i < 8; i++)
         CHECK_TENSOR(end[i] == GUARD, t, "written behind a buffer");
-    free(buffer);
+    (is_shared(t) ? rt_buffer_free : free)(buffer);
 }
 
 static char *at(const struct tensor *t, void *buffer, uint64_t index)
@@ -373,6 +383,7 @@ static unsigned add_not_finite(struct tensor *tensors, unsigned n)
                                          .count = 203,
                                          .row = 1,
                                          .in_place = n % 2,
+                                         .memory = (enum memory)(n / 2 % MEMORIES),
                                          .not_finite = true};
             n++;
         }

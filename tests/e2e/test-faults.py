@@ -260,21 +260,24 @@ def structure_faults(work):
     r = run(work, f"swap-order:rank={rank()},step={swapped}", "--plain", "--bytes", "4096")
     check(r.status != 0 and min(r.steps()) <= swapped, f"steps by rank: {r.steps()}", r)
 
-    what = DRAW.choice(["count", "dtype", "op"])
-    odd, wrong = rank(), a_step()
-    r = run(work, f"mismatch:rank={odd},step={wrong},what={what}")
-    check(r.status != 0 and f"gradient.layer{LAYERS}.0" in r.out and max(r.steps()) == wrong,
-          f"refused in step {max(r.steps())}", r)
     wrong = a_step()
     r = run(work, f"mismatch:rank={rank()},step={wrong},what=count", "--plain", "--bytes", "4096")
     check(r.status != 0 and min(r.steps()) <= wrong, f"steps by rank: {r.steps()}", r)
 
     dead, last, absent, stuck = rank(), a_step(), rank(), a_step()
+    steps = {what: a_step() for what in ("count", "dtype", "op")}
     with concurrent.futures.ThreadPoolExecutor() as pool:  # their times don't matter: all at once
+        refused = {what: pool.submit(run, work, f"mismatch:rank={rank()},step={step},what={what}")
+                   for what, step in steps.items()}
         died = pool.submit(run, work, f"die:rank={dead},step={last},signal=KILL")
         skipped = pool.submit(run, work, f"skip:rank={absent},step={a_step()}",
                               hangs_after=STEPS - 1)
         locked = pool.submit(run, work, f"deadlock:step={stuck}", "--plain", hangs_after=stuck)
+    for what, called in (("count", "shape"), ("dtype", "type"), ("op", "reduction")):
+        r = refused[what].result()
+        text = rf"ranks disagree about tensor gradient\.layer{LAYERS}\.0; {called}: rank 0 "
+        check(r.status != 0 and re.search(text, r.out) and max(r.steps()) == steps[what],
+              f"refused in step {max(r.steps())}", r)
     r = died.result()
     check(r.status != 0 and r.steps()[dead] == last, f"steps by rank: {r.steps()}", r)
     r = skipped.result()
