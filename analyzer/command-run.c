@@ -2,6 +2,7 @@
 /* command-run.c - `ringscope run -- PROGRAM`: traces one program, then merges. */
 #include <errno.h>
 #include <glib/gstdio.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -186,9 +187,10 @@ static void say_nothing_recorded(const gchar *folder, const Launcher *l, const g
                 folder, left);
         return;
     }
-    g_autofree gchar *signal = status > 128 ? g_strdup_printf(" (128 + signal %d, %s)",
-                                                              status - 128, strsignal(status - 128))
-                                            : g_strdup("");
+    g_autofree gchar *signal =
+        status > 128 && status <= 128 + SIGRTMAX
+            ? g_strdup_printf(" (128 + signal %d, %s)", status - 128, strsignal(status - 128))
+            : g_strdup("");
     fprintf(stderr,
             "ringscope: %s: nothing was recorded: %s ended with status %d%s, perhaps before the "
             "first call of MPI, NCCL or Gloo: look at what it said above\n",

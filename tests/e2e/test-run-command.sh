@@ -91,6 +91,8 @@ status=0
 ./ringscope run -- sh -c 'kill -SEGV $$' 2>messages || status=$?
 [ "$status" = 139 ] || fail "status $status, not that of a segmentation fault"
 grep -q "sh ended with status 139 (128 + signal 11" messages || fail "$(cat messages)"
+./ringscope run -- sh -c 'exit 255' 2>messages && fail "255 became 0"
+grep -q "sh ended with status 255, perhaps" messages || fail "$(cat messages)"
 
 # Wrong usage: 2, in one line.
 for wrong in "run" "run --trace tea -- ./program" "run -H a:2 -- ./program" \
