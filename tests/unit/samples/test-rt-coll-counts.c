@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rt_coll with counts beyond 32 bits, on a transport that moves nothing and notes what it is asked.
- */
+/* rt_coll with counts beyond 32 bits, and what its costs say, on a transport that moves nothing and
+ * notes what it is asked. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "rt-coll.h"
@@ -20,6 +21,7 @@ struct sham {
     uint64_t sent_bytes, received_bytes, reduced_bytes, longest_bytes;
     const char *received_end; /* of the highest address received to */
     int outside;
+    unsigned receives;
 };
 
 static void note(struct sham *s, const void *data, uint64_t bytes, uint64_t *sum)
@@ -44,6 +46,7 @@ static int sham_recv(struct rt_transport *t, void *data, uint64_t bytes, int pee
     struct sham *s = (struct sham *)t;
     const char *end = (const char *)data + bytes;
     s->received_end = end > s->received_end ? end : s->received_end;
+    s->receives++;
     note(s, data, bytes, &s->received_bytes);
     return 0;
 }
@@ -53,6 +56,7 @@ static int sham_recv_reduce(struct rt_transport *t, void *out, const void *opera
 {
     struct sham *s = (struct sham *)t;
     note(s, out, count * rt_type_bytes(type), &s->reduced_bytes);
+    s->receives++;
     return 0;
 }
 
@@ -105,9 +109,35 @@ static void counts_beyond_32_bits_are_cut_into_blocks_that_cover_them(void **sta
     check_beyond_32_bits(RT_INT8);
 }
 
+/* A rank waits for as many messages, one after the other, gives as many bytes and reduces as many
+ * as the algorithm's head says, where there is one block and each step has one partner. */
+static void messages_and_bytes_are_those_of_the_costs(void **state)
+{
+    static const char *const names[] = {"ring", "recursive-doubling", "halving-doubling"};
+    enum { COUNT = 1 << 16, BYTES = COUNT * 4 };
+    const struct rt_cost messages = {.a = 1, .block = BYTES}, bytes = {.b = 1, .block = BYTES},
+                         reduced = {.g = 1, .block = BYTES};
+    float *data = calloc(COUNT, sizeof *data);
+    assert_non_null(data);
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+        for (int n = 2; n <= 16; n *= 2)
+            for (int rank = 0; rank < n; rank++) {
+                const struct rt_algorithm *a = rt_algorithm_find(names[k]);
+                struct sham s = {
+                    .base = {.ops = &sham_ops, .rank = rank, .size = n, .block_bytes = BYTES}};
+                assert_int_equal(a->fn(&s.base, data, data, COUNT, RT_FLOAT32, RT_SUM), 0);
+                assert_int_equal(s.receives, (unsigned)a->cost(&messages, n, BYTES));
+                assert_int_equal(s.sent_bytes, (uint64_t)a->cost(&bytes, n, BYTES));
+                assert_int_equal(s.reduced_bytes, (uint64_t)a->cost(&reduced, n, BYTES));
+                rt_transport_release(&s.base);
+            }
+    free(data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(messages_and_bytes_are_those_of_the_costs),
         cmocka_unit_test(counts_beyond_32_bits_are_cut_into_blocks_that_cover_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
