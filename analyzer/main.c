@@ -37,8 +37,13 @@ static const RsCommand commands[] = {
      rs_command_status},
     {"control", "DIR start|stop|mark NAME",
      "switches recording in a live run on or off, or marks it",
-     "ringscope control ringscope-train-1 stop   from now on calls leave no record, until start; "
-     "within\n  0.1 s. The last word against RINGSCOPE_START and RINGSCOPE_STEPS",
+     "ringscope control ringscope-train-1 stop   from now on calls leave no record\n"
+     "  ringscope control ringscope-train-1 mark \"new data\"   a mark on every rank's timeline, "
+     "while recording\n"
+     "  ringscope control ringscope-train-1 start   they do again\n\n"
+     "Each process obeys within 0.1 s, whatever RINGSCOPE_START and RINGSCOPE_STEPS say. Only the "
+     "user who\nruns the program can ask. On hosts that don't share the folder, ask on each; or "
+     "send the signal that\nRINGSCOPE_SIGNAL names.",
      rs_command_control},
     {"clean", "", "frees the memory that killed processes left on this host",
      "ringscope clean   saves what it holds into their captures, and says what it left",
