@@ -41,7 +41,7 @@ static const RsCommand commands[] = {
      "  ringscope control ringscope-train-1 mark \"new data\"   a mark on every rank's timeline, "
      "while recording\n"
      "  ringscope control ringscope-train-1 start   they do again\n\n"
-     "Each process obeys within 0.1 s, whatever RINGSCOPE_START and RINGSCOPE_STEPS say. Only the "
+     "Each process obeys within 0.2 s, whatever RINGSCOPE_START and RINGSCOPE_STEPS say. Only the "
      "user who\nruns the program can ask. On hosts that don't share the folder, ask on each; or "
      "send the signal that\nRINGSCOPE_SIGNAL names.",
      rs_command_control},

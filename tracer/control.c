@@ -3,7 +3,7 @@
  * control.c - who asks from outside: `ringscope control`, which adds lines to the file "control" in
  * the run folder, and RINGSCOPE_SIGNAL, each of which switches capture over.
  *
- * The drain thread looks for new lines ten times a second. What stood there when the capture began
+ * The drain thread looks for new lines every 0.1 to 0.2 s. What stood there when the capture began
  * is an earlier run's. A line is "start", "stop" or "mark NAME"; others are passed over. The file
  * counts only where it is this user's own.
  */

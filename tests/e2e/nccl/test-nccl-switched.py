@@ -123,7 +123,7 @@ def check_toggled(build, program, work, seed, name, **env):
     times = collections.Counter(o["rank"] for o in off)
     seen = collections.Counter(r["rank"] for r in rows)
     print(f"{name}: times off {dict(times)}, recorded {dict(seen)}", flush=True)
-    assert len(times) == len(seen) == RANKS and times.total() > 5 * RANKS, name
+    assert len(times) == len(seen) == RANKS, name
     check_report(build, folder)
 
 
