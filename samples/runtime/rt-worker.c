@@ -220,6 +220,13 @@ static void rank_died(void *data, const char *text)
     _exit(1);
 }
 
+/* Likewise: the background thread may wait for that rank, and look for no stalls. */
+static void warn_of_rank(void *data, const char *text)
+{
+    const struct rt_worker *w = data;
+    fprintf(stderr, "rt: rank %d: %s\n", w->fabric->rank, text);
+}
+
 /* ---- the thread ---- */
 
 /* How allreduces go. */
@@ -258,9 +265,13 @@ static int connect_ranks(struct rt_worker *w)
                  strerror(-error));
         return error;
     }
-    w->lifeline =
-        rt_lifeline_new(w->fabric, (const char(*)[RT_HOST_MAX])w->hosts, w->config.host_timeout_s,
-                        rank_died, w, &error, w->message, sizeof w->message);
+    const struct rt_lifeline_user user = {.timeout_s = w->config.host_timeout_s,
+                                          .warning_ns = w->config.stall_warning_ns,
+                                          .died = rank_died,
+                                          .warn = warn_of_rank,
+                                          .data = w};
+    w->lifeline = rt_lifeline_new(w->fabric, (const char(*)[RT_HOST_MAX])w->hosts, &user, &error,
+                                  w->message, sizeof w->message);
     if (!w->lifeline)
         return error;
     if (w->fabric->ops->started)

@@ -81,6 +81,11 @@
  * the launcher's own message names the rank, or its process, then. MPICH's mpiexec has been seen to
  * end with status 0 nevertheless (4.0.2).
  *
+ * A rank that is stopped (by a signal, a debugger, a container's freezer) is not dead: the others
+ * wait, and go on when it does. Once it has given no answer for RT_STALL_WARNING_TIME, at least a
+ * second, rank 0 says so on standard error, or of rank 0 all others do, and when it answers again.
+ * RT_STALL_SHUTDOWN_TIME doesn't end that wait.
+ *
  * Errors: 0 (or a handle >= 0), else a negative errno, and rt_error() says what was wrong:
  * -EINVAL ranks disagree about a tensor or a setting is wrong, -ENOENT there is no such process set
  * (any more), -EPERM this rank is not in it, -EEXIST the name is in use, -EBUSY
@@ -102,7 +107,8 @@
  * another name that begins with RT_ rank 0 says on standard error that it has no effect) ·
  * RT_TIMELINE, the file that rank 0 writes (none) · RT_TIMELINE_MARK_CYCLES, 1: with a mark where a
  * cycle starts (0) · RT_STALL_WARNING_TIME, seconds after which rank 0 says on standard error which
- * tensors wait for which ranks, and again after as many (60; 0: never) · RT_STALL_SHUTDOWN_TIME,
+ * tensors wait for which ranks, and which rank gives no answer, and again after as many (60; 0:
+ * never) · RT_STALL_SHUTDOWN_TIME,
  * seconds after which they fail on the ranks that have handed them over (0: never) · RT_ON_DEATH,
  * exit or error (exit) · RT_HOST_TIMEOUT, seconds without a sign of life from a host after which
  * its ranks count as dead (30; 0: never) · RT_FABRIC, mpi or tcp (mpi, where the program has it and

@@ -51,3 +51,9 @@ bool rt_process_alive(int pid, uint64_t start)
         return false;
     return (f.state != 'Z' && f.state != 'X') || f.threads > 1;
 }
+
+char rt_process_state(int pid, uint64_t start)
+{
+    struct stat_fields f;
+    return read_stat(pid, &f) && f.start == start ? f.state : 0;
+}

@@ -15,5 +15,7 @@
 /* 0 where /proc can't tell. */
 uint64_t rt_process_start(int pid);
 bool rt_process_alive(int pid, uint64_t start);
+/* As ps shows it, of its first thread: T is stopped, t stopped by a debugger. 0: it isn't there. */
+char rt_process_state(int pid, uint64_t start);
 
 #endif
