@@ -20,6 +20,8 @@
 
 #define CUDART_EXPORT __attribute__((visibility("default")))
 
+#define CUDART_DEVICES_MAX 64
+
 struct task {
     struct task *next;
     struct hostcuda_work work;
@@ -58,6 +60,7 @@ struct cudart_place {
 unsigned cudart_generation(void);
 /* In a child, at its begin. */
 void cudart_streams_after_fork(void);
+void cudart_default_after_fork(void);
 void cudart_captures_after_fork(void);
 void cudart_registry_after_fork(void);
 
@@ -67,12 +70,24 @@ bool cudart_device_exists(int device);
 /* Notes `error` as the thread's last, unless success; returns it. */
 cudaError_t cudart_result(cudaError_t error);
 
+/* default.c */
+/* 0, 1 and 2 stand for a default stream. */
+bool cudart_stream_is_default(cudaStream_t handle);
+/* Of this thread's device, made at need; NULL: no memory. */
+cudaStream_t cudart_default_stream(cudaStream_t handle);
+/* NULL: nobody has asked for it yet. */
+cudaStream_t cudart_legacy_stream(int device);
+bool cudart_stream_is_legacy(cudaStream_t stream);
+
 /* stream.c */
-/* The stream behind a handle, held; NULL: no such stream. 0, 1 and 2 stand for the default ones. */
+/* NULL: no memory. */
+cudaStream_t cudart_stream_new(int device, unsigned flags, int priority);
+/* At once; what is queued still runs. */
+void cudart_stream_end(cudaStream_t stream);
+/* The stream behind a handle, held; NULL: no such stream. */
 cudaStream_t cudart_stream_hold(cudaStream_t handle);
 void cudart_stream_drop(cudaStream_t stream);
-bool cudart_stream_is_legacy(cudaStream_t stream);
-/* One that runs a graph's branch. */
+/* One that runs a graph's branch, not synchronised with stream 0. NULL: no memory. */
 cudaStream_t cudart_stream_new_lane(int device);
 /* Puts a task behind all that is queued, and behind what the legacy stream's rule asks for; or into
  * the graph that the stream is captured into. On failure the argument stays the caller's. */

@@ -5,7 +5,6 @@
 #include "cudart.h"
 
 #define DEVICES_DEFAULT 8
-#define DEVICES_MAX     64
 
 static __thread int current_device;
 static __thread cudaError_t last_error;
@@ -109,13 +108,13 @@ static int device_count(void)
         return DEVICES_DEFAULT;
     char *end;
     long n = strtol(text, &end, 10);
-    if (*text >= '0' && *text <= '9' && !*end && n <= DEVICES_MAX)
+    if (*text >= '0' && *text <= '9' && !*end && n <= CUDART_DEVICES_MAX)
         return (int)n;
     if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
         fprintf(stderr,
                 "hostcudart: HOSTNCCL_DEVICES is '%s', expected a number from 0 to %d: there is no "
                 "device\n",
-                text, DEVICES_MAX);
+                text, CUDART_DEVICES_MAX);
     return 0;
 }
 

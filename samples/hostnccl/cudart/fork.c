@@ -16,6 +16,7 @@ static void in_child(void)
 {
     generation++;
     cudart_streams_after_fork();
+    cudart_default_after_fork();
     cudart_captures_after_fork();
     cudart_registry_after_fork();
 }

@@ -163,7 +163,7 @@ static void exec_free(cudaGraphExec_t exec)
 {
     for (unsigned i = 1; exec->lanes && i < exec->body->lanes; i++)
         if (exec->lanes[i])
-            cudaStreamDestroy(exec->lanes[i]);
+            cudart_stream_end(exec->lanes[i]);
     if (exec->last)
         cudart_stream_drop(exec->last);
     body_drop(exec->body);

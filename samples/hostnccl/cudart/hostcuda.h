@@ -6,7 +6,8 @@
  * Memory: `argument` is the work's until `release`, which is called once, whether it ran or not; if
  * hostcuda_launch fails it stays the caller's. Work that was captured is a template: each launch
  * of the graph runs what `copy` makes of it, which is released after it ran; without `copy` the
- * argument itself is run each time, and launches of one graph don't overlap.
+ * argument itself is run each time: launches of one executable graph don't overlap, those of two
+ * may.
  */
 #ifndef HOSTNCCL_HOSTCUDA_H
 #define HOSTNCCL_HOSTCUDA_H

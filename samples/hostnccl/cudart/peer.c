@@ -2,9 +2,7 @@
 /* Peer access: all memory can be reached, so this is bookkeeping, with the errors that CUDA has. */
 #include "cudart.h"
 
-#define DEVICES_MAX 64
-
-static uint64_t enabled[DEVICES_MAX]; /* atomic; by device, a bit for each peer */
+static uint64_t enabled[CUDART_DEVICES_MAX]; /* atomic; by device, a bit for each peer */
 
 CUDART_EXPORT cudaError_t cudaDeviceCanAccessPeer(int *canAccessPeer, int device, int peerDevice)
 {

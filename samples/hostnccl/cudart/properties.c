@@ -10,9 +10,8 @@
 #include "cudart.h"
 
 #define ATTRIBUTES_END 148 /* of version 13.0 */
-#define DEVICES_MAX    64
 
-static unsigned flags_of_device[DEVICES_MAX]; /* atomic */
+static unsigned flags_of_device[CUDART_DEVICES_MAX]; /* atomic */
 
 static size_t memory_bytes(void)
 {

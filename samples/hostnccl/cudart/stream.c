@@ -5,13 +5,10 @@
 #include <stdlib.h>
 
 #define STREAM_MAGIC 0x5354524du
-#define DEVICES_MAX  64
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static cudaStream_t all_streams;
-static cudaStream_t legacy_streams[DEVICES_MAX];
 static __thread cudaStream_t running_on;
-static __thread cudaStream_t per_thread[DEVICES_MAX]; /* lives on after its thread */
 
 /* ---- life ---- */
 
@@ -24,8 +21,6 @@ void cudart_streams_after_fork(void)
 {
     list_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     all_streams = NULL;
-    for (int i = 0; i < DEVICES_MAX; i++)
-        legacy_streams[i] = per_thread[i] = NULL;
     running_on = NULL;
 }
 
@@ -40,7 +35,7 @@ static void list_remove(cudaStream_t stream)
     pthread_mutex_unlock(&list_lock);
 }
 
-static cudaStream_t stream_new(int device, unsigned flags, int priority)
+cudaStream_t cudart_stream_new(int device, unsigned flags, int priority)
 {
     cudaStream_t s = calloc(1, sizeof *s);
     if (!s)
@@ -62,7 +57,7 @@ static cudaStream_t stream_new(int device, unsigned flags, int priority)
 
 cudaStream_t cudart_stream_new_lane(int device)
 {
-    cudaStream_t s = stream_new(device, cudaStreamNonBlocking, 0);
+    cudaStream_t s = cudart_stream_new(device, cudaStreamNonBlocking, 0);
     if (s)
         s->is_lane = true;
     return s;
@@ -84,35 +79,9 @@ void cudart_stream_drop(cudaStream_t stream)
     free(stream);
 }
 
-static cudaStream_t legacy_stream(int device)
-{
-    cudaStream_t s = __atomic_load_n(&legacy_streams[device], __ATOMIC_ACQUIRE);
-    if (s)
-        return s;
-    cudaStream_t made = stream_new(device, cudaStreamDefault, 0);
-    if (made && !__atomic_compare_exchange_n(&legacy_streams[device], &s, made, false,
-                                             __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-        list_remove(made);
-        cudart_stream_drop(made);
-        return s;
-    }
-    return made;
-}
-
-static cudaStream_t thread_stream(int device)
-{
-    if (!per_thread[device])
-        per_thread[device] = stream_new(device, cudaStreamDefault, 0);
-    return per_thread[device];
-}
-
 cudaStream_t cudart_stream_hold(cudaStream_t handle)
 {
-    cudaStream_t stream = handle;
-    if (!handle || handle == cudaStreamLegacy)
-        stream = legacy_stream(cudart_device());
-    else if (handle == cudaStreamPerThread)
-        stream = thread_stream(cudart_device());
+    cudaStream_t stream = cudart_stream_is_default(handle) ? cudart_default_stream(handle) : handle;
     return is_stream(stream) ? hold(stream) : NULL;
 }
 
@@ -270,11 +239,6 @@ cudaError_t cudart_stream_join(cudaStream_t stream, cudaStream_t other, uint64_t
     return error;
 }
 
-bool cudart_stream_is_legacy(cudaStream_t s)
-{
-    return s == __atomic_load_n(&legacy_streams[s->device], __ATOMIC_ACQUIRE);
-}
-
 /* The legacy stream waits for the device's blocking streams, and they for it. */
 static cudaError_t put_legacy_joins(cudaStream_t s)
 {
@@ -282,7 +246,7 @@ static cudaError_t put_legacy_joins(cudaStream_t s)
     if (s->flags & cudaStreamNonBlocking)
         return cudaSuccess;
     if (!cudart_stream_is_legacy(s)) {
-        cudaStream_t legacy = __atomic_load_n(&legacy_streams[s->device], __ATOMIC_ACQUIRE);
+        cudaStream_t legacy = cudart_legacy_stream(s->device);
         return legacy ? cudart_stream_join(s, legacy, cudart_stream_ticket(legacy)) : cudaSuccess;
     }
     pthread_mutex_lock(&list_lock);
@@ -415,7 +379,7 @@ CUDART_EXPORT cudaError_t cudaStreamCreateWithPriority(cudaStream_t *pStream, un
 {
     if (!pStream || (flags & ~(unsigned)cudaStreamNonBlocking))
         return cudart_result(cudaErrorInvalidValue);
-    cudaStream_t s = stream_new(cudart_device(), flags, priority);
+    cudaStream_t s = cudart_stream_new(cudart_device(), flags, priority);
     if (!s)
         return cudart_result(cudaErrorMemoryAllocation);
     *pStream = s;
@@ -432,12 +396,8 @@ CUDART_EXPORT cudaError_t cudaStreamCreate(cudaStream_t *pStream)
     return cudaStreamCreateWithPriority(pStream, cudaStreamDefault, 0);
 }
 
-/* Returns at once, as CUDA does; what is queued still runs. */
-CUDART_EXPORT cudaError_t cudaStreamDestroy(cudaStream_t stream)
+void cudart_stream_end(cudaStream_t stream)
 {
-    if (!stream || stream == cudaStreamLegacy || stream == cudaStreamPerThread ||
-        !is_stream(stream))
-        return cudart_result(cudaErrorInvalidResourceHandle);
     cudart_capture_forbids_stream(stream);
     pthread_mutex_lock(&stream->lock);
     stream->ending = true;
@@ -447,6 +407,13 @@ CUDART_EXPORT cudaError_t cudaStreamDestroy(cudaStream_t stream)
     if (!started)
         list_remove(stream);
     cudart_stream_drop(stream);
+}
+
+CUDART_EXPORT cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    if (cudart_stream_is_default(stream) || !is_stream(stream))
+        return cudart_result(cudaErrorInvalidResourceHandle);
+    cudart_stream_end(stream);
     return cudaSuccess;
 }
 
@@ -479,6 +446,8 @@ CUDART_EXPORT cudaError_t cudaStreamQuery(cudaStream_t stream)
 
 CUDART_EXPORT cudaError_t cudaStreamGetFlags(cudaStream_t hStream, unsigned int *flags)
 {
+    if (!flags)
+        return cudart_result(cudaErrorInvalidValue);
     cudaStream_t s = cudart_stream_hold(hStream);
     if (!s)
         return cudart_result(cudaErrorInvalidResourceHandle);
@@ -489,6 +458,8 @@ CUDART_EXPORT cudaError_t cudaStreamGetFlags(cudaStream_t hStream, unsigned int 
 
 CUDART_EXPORT cudaError_t cudaStreamGetPriority(cudaStream_t hStream, int *priority)
 {
+    if (!priority)
+        return cudart_result(cudaErrorInvalidValue);
     cudaStream_t s = cudart_stream_hold(hStream);
     if (!s)
         return cudart_result(cudaErrorInvalidResourceHandle);
@@ -499,6 +470,8 @@ CUDART_EXPORT cudaError_t cudaStreamGetPriority(cudaStream_t hStream, int *prior
 
 CUDART_EXPORT cudaError_t cudaStreamGetDevice(cudaStream_t hStream, int *device)
 {
+    if (!device)
+        return cudart_result(cudaErrorInvalidValue);
     cudaStream_t s = cudart_stream_hold(hStream);
     if (!s)
         return cudart_result(cudaErrorInvalidResourceHandle);

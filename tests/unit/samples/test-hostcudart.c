@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <dirent.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
@@ -251,6 +252,9 @@ static void bad_arguments_are_errors_that_the_thread_remembers_once(void **state
     assert_int_equal(cudaMemcpy(NULL, &x, 4, cudaMemcpyDefault), cudaErrorInvalidValue);
     assert_int_equal(cudaStreamCreateWithFlags(&s, 0x80), cudaErrorInvalidValue);
     assert_int_equal(cudaEventRecord(NULL, NULL), cudaErrorInvalidResourceHandle);
+    assert_int_equal(cudaStreamGetFlags(NULL, NULL), cudaErrorInvalidValue);
+    assert_int_equal(cudaStreamGetPriority(NULL, NULL), cudaErrorInvalidValue);
+    assert_int_equal(cudaStreamGetDevice(NULL, NULL), cudaErrorInvalidValue);
     assert_string_equal(cudaGetErrorName(cudaErrorNotReady), "cudaErrorNotReady");
     assert_int_equal(cudaGetDevice(&device), cudaSuccess);
     assert_int_equal(device, 0);
@@ -306,6 +310,43 @@ static void status_to_int(cudaStream_t stream, cudaError_t status, void *argumen
     *(int *)argument = status == cudaSuccess ? 1 : -1;
 }
 
+static int threads(void)
+{
+    int n = 0;
+    DIR *folder = opendir("/proc/self/task");
+    while (folder && readdir(folder))
+        n++;
+    if (folder)
+        closedir(folder);
+    return n;
+}
+
+static void *use_own_stream(void *argument)
+{
+    return cudaLaunchHostFunc(cudaStreamPerThread, append, argument) == cudaSuccess ? NULL
+                                                                                    : argument;
+}
+
+static void per_thread_stream_ends_with_its_thread_and_what_it_has(void **state)
+{
+    struct log log = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct log_task task = {&log, 1};
+    const struct timespec pause = {.tv_nsec = 1000000};
+    const int before = threads();
+    for (int i = 0; i < 20; i++) {
+        pthread_t thread;
+        void *failed;
+        assert_int_equal(pthread_create(&thread, NULL, use_own_stream, &task), 0);
+        pthread_join(thread, &failed);
+        assert_null(failed);
+    }
+    assert_int_equal(cudaDeviceSynchronize(), cudaSuccess);
+    assert_int_equal(entries(&log), 20);
+    for (int i = 0; i < 5000 && threads() > before; i++)
+        nanosleep(&pause, NULL);
+    assert_true(threads() <= before);
+}
+
 static void callback_and_per_thread_stream_run(void **state)
 {
     int called = 0;
@@ -328,6 +369,7 @@ int main(void)
         cmocka_unit_test(bad_arguments_are_errors_that_the_thread_remembers_once),
         cmocka_unit_test(device_is_per_thread_and_streams_belong_to_it),
         cmocka_unit_test(wrong_number_of_devices_is_none_and_said_once),
+        cmocka_unit_test(per_thread_stream_ends_with_its_thread_and_what_it_has),
         cmocka_unit_test(callback_and_per_thread_stream_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
