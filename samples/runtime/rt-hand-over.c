@@ -416,10 +416,16 @@ int rt_broadcast_parameters(const struct rt_parameter *parameters, unsigned n, i
         else
             handles[begun++] = handle;
     }
+    char *why = error ? strdup(rt_error()) : NULL; /* of the first that failed */
     for (unsigned i = 0; i < begun; i++) {
         int result = rt_wait(handles[i]);
+        if (result < 0 && !error)
+            why = strdup(rt_error());
         error = error ? error : result;
     }
+    if (error)
+        rt_fail(error, "%s", why ? why : strerror(-error));
+    free(why);
     free(handles);
     return error;
 }

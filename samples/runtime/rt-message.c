@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TEXT_MAX  (1u << 20)
+#define TEXT_MAX  (1u << 20) /* bytes; what thousands of ranks said may be more, and is cut */
 #define COUNT_MAX (1u << 20) /* tensors, or addressees, of one order */
 
 const char *rt_kind_name(enum rt_kind kind)
@@ -102,7 +102,8 @@ void rt_put(struct rt_bytes *to, const void *data, size_t n)
 
 static void put_text(struct rt_bytes *to, const char *text)
 {
-    uint32_t n = text ? (uint32_t)strlen(text) : 0;
+    const size_t length = text ? strlen(text) : 0;
+    const uint32_t n = length < TEXT_MAX ? (uint32_t)length : TEXT_MAX;
     rt_put(to, &n, sizeof n);
     rt_put(to, text, n);
 }

@@ -81,6 +81,19 @@ static void nothing_where_something_must_be(void)
     CHECK(handle >= 0 && rt_wait(handle) == 0);
 }
 
+/* Ranks disagree about the one, too, which is heard of later. */
+static void first_parameter_that_fails_is_told(void)
+{
+    float data[2] = {0};
+    const struct rt_parameter list[] = {
+        {"differs", data, rt_rank() == 0 ? 1 : 2, RT_FLOAT32},
+        {"no-data", NULL, 1, RT_FLOAT32},
+    };
+    CHECK(rt_broadcast_parameters(list, 2, 0, NULL) == -EINVAL && says("no-data"));
+    if (rt_size() > 1)
+        CHECK(rt_broadcast_parameters(list, 1, 0, NULL) == -EINVAL && says("disagree"));
+}
+
 static void counts_whose_sum_is_too_large(void)
 {
     static float one;
@@ -203,13 +216,10 @@ static void children(void)
 static void calls(void)
 {
     static void (*const cases[])(void) = {
-        nothing_where_something_must_be,
-        counts_whose_sum_is_too_large,
-        handles_that_are_gone,
-        threads_that_wait_for_one_handle,
-        scale_that_is_no_number,
-        buffers_at_odd_addresses,
-        children,
+        nothing_where_something_must_be,  first_parameter_that_fails_is_told,
+        counts_whose_sum_is_too_large,    handles_that_are_gone,
+        threads_that_wait_for_one_handle, scale_that_is_no_number,
+        buffers_at_odd_addresses,         children,
     };
     CHECK(rt_wait(0) == -ESHUTDOWN && rt_poll(0) == -ESHUTDOWN && rt_rank() == -ESHUTDOWN);
     CHECK(rt_shutdown() == -ESHUTDOWN);

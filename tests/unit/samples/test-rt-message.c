@@ -100,6 +100,24 @@ static void order_comes_back_as_it_was(void **state)
     free(bytes.data);
 }
 
+static void too_long_a_text_arrives_cut(void **state)
+{
+    enum { LONG = 3 << 20 };
+    struct rt_bytes bytes = {0};
+    struct rt_order order = {.error = -EINVAL, .text = malloc(LONG + 1)}, got;
+    memset(order.text, 'x', LONG);
+    order.text[LONG] = 0;
+    rt_put_order(&bytes, &order);
+    struct rt_reader reader = {bytes.data, bytes.n};
+    assert_int_equal(rt_get_order(&reader, &got), 0);
+    assert_int_equal(reader.left, 0);
+    assert_int_equal(got.error, -EINVAL);
+    assert_in_range(strlen(got.text), LONG / 4, LONG);
+    rt_order_clear(&got);
+    free(order.text);
+    free(bytes.data);
+}
+
 static void order_cut_anywhere_is_refused(void **state)
 {
     struct rt_bytes bytes = {0};
@@ -149,6 +167,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tensors_come_back_as_they_were),
         cmocka_unit_test(order_comes_back_as_it_was),
+        cmocka_unit_test(too_long_a_text_arrives_cut),
         cmocka_unit_test(order_cut_anywhere_is_refused),
         cmocka_unit_test(tensor_of_an_unknown_kind_is_refused),
         cmocka_unit_test(tensor_of_an_unknown_type_is_refused_and_all_types_have_a_name),
