@@ -203,14 +203,6 @@ int rt_inside_allreduce(struct rt_inside *inside, const void *in, void *out, uin
         ncclAllReduce(in, out, count, type_of(type), op_of(op), inside->comm, inside->stream));
 }
 
-int rt_inside_reduce(struct rt_inside *inside, const void *in, void *out, uint64_t count,
-                     enum rt_type type, enum rt_op op, int root)
-{
-    return finish(
-        inside, "ncclReduce",
-        ncclReduce(in, out, count, type_of(type), op_of(op), root, inside->comm, inside->stream));
-}
-
 int rt_inside_broadcast(struct rt_inside *inside, void *data, uint64_t count, enum rt_type type,
                         int root)
 {

@@ -46,9 +46,6 @@ int rt_inside_allgather(struct rt_inside *inside, const void *in, void *out, uin
                         enum rt_type type);
 int rt_inside_allreduce(struct rt_inside *inside, const void *in, void *out, uint64_t count,
                         enum rt_type type, enum rt_op op);
-/* `out` is written on root alone. */
-int rt_inside_reduce(struct rt_inside *inside, const void *in, void *out, uint64_t count,
-                     enum rt_type type, enum rt_op op, int root);
 /* Parts by rank, one after the other, of any lengths; they don't overlap. */
 int rt_inside_alltoall(struct rt_inside *inside, const void *in, const uint64_t *send_counts,
                        void *out, const uint64_t *recv_counts, int size, enum rt_type type);

@@ -20,7 +20,7 @@ extern struct rt_runtime {
 
 /* Keeps the text for rt_error, and returns `error`. */
 __attribute__((format(printf, 2, 3))) int rt_fail(int error, const char *format, ...);
-/* That this rank is in the set; `name` is the tensor's, or NULL. -ENOENT, -EPERM. */
+/* That this rank is in the set, for the tensor of that name. -ESHUTDOWN, -ENOENT, -EPERM, said. */
 int rt_look_at_set(const char *name, int set, struct rt_set_view *ret);
 /* Takes the operation, which may be NULL; returns its handle. */
 int rt_hand_over(struct rt_operation *o, const struct rt_options *options);

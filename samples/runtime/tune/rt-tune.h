@@ -15,7 +15,7 @@ enum { RT_TUNE_PLANS = RT_CHOICE_PLANS_MAX, RT_TUNE_ROUNDS = 199, RT_TUNE_SIZES 
 struct rt_tune_options {
     const char *table;
     uint64_t from, to;
-    int rounds; /* 0: some, for about a second */
+    int rounds; /* of a size in each of two passes; 0: some, for half a second */
     bool check;
 };
 
