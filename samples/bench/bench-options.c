@@ -109,6 +109,7 @@ static int choose(char letter, const char *text, const struct bench_word *words,
 
 static void take(struct bench_options *o, char letter, const char *text)
 {
+    char *end;
     switch (letter) {
     case 'b':
         o->smallest = size('b', text);
@@ -122,8 +123,8 @@ static void take(struct bench_options *o, char letter, const char *text)
             wrong('i', text, "one byte or more");
         break;
     case 'f':
-        o->factor = strtod(text, NULL);
-        if (!(o->factor > 1))
+        o->factor = strtod(text, &end);
+        if (*end || !(o->factor > 1))
             wrong('f', text, "a number above 1");
         break;
     case 'n':

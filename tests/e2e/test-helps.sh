@@ -55,7 +55,10 @@ for program in "$build"/samples/train/* "$build"/samples/bench/* "$build"/sample
         refuses "$program" --from 8 --to 4
         refuses "$program" --table=
         ;;
-    rt-bench*) refuses "$program" allreduce -n x ;;
+    rt-bench*)
+        refuses "$program" allreduce -n x
+        refuses "$program" allreduce -b 8 -e 64 -f 2x
+        ;;
     esac
 done
 [ "$seen" -ge 5 ] || {
