@@ -252,7 +252,7 @@ static void managed(MPI_Comm comm, MPI_File f)
     MPI_Offset bytes;
     MPI_Info info;
     CALL(File_set_size, f, 8192);
-    /* nothing is left to do: Open MPI's (4.1.4, ompio) hangs where a rank first asks for the size when
+    /* nothing is left to do: Open MPI's (4.1.4, ompio) hangs where a rank asks for the size when
      * rank 0 has grown the file already */
     CALL(File_preallocate, f, 8192);
     CALL(Barrier, comm);
