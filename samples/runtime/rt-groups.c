@@ -117,7 +117,7 @@ static int make_all(struct rt_groups *g, const struct set *s, int tag, bool hier
     error = hierarchical ? make_inside(g, s, tag + TAG_LOCAL) : 0;
     if (error)
         snprintf(message, message_bytes, "can't set up NCCL inside the host: %s",
-                 rt_inside_error());
+                 error == -EIO && *rt_inside_error() ? rt_inside_error() : strerror(-error));
     return error;
 }
 

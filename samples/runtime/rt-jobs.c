@@ -22,18 +22,22 @@ struct job {
 };
 
 /* The last rank to join is in the order alone. */
-static struct rt_operation *find_or_stand_in(struct rt_jobs *j, const struct rt_set *set,
-                                             const struct rt_tensor *tensor)
+static int find_or_stand_in(struct rt_jobs *j, const struct rt_set *set,
+                            const struct rt_tensor *tensor, struct rt_operation **ret)
 {
     struct rt_operation *o = rt_table_find(j->table, tensor->set, tensor->name);
-    if (!o && rt_table_find(j->table, tensor->set, RT_JOIN_NAME)) {
+    if (!o && !rt_table_find(j->table, tensor->set, RT_JOIN_NAME))
+        return -EPROTO;
+    if (!o) {
         o = rt_operation_stand_in(tensor, set->n);
-        if (o)
-            rt_phase_negotiate(&o->phases, &o->tensor);
+        if (!o)
+            return -ENOMEM;
+        rt_phase_negotiate(&o->phases, &o->tensor);
     }
-    if (o && tensor->kind == RT_JOIN)
+    if (tensor->kind == RT_JOIN)
         o->tensor.root = tensor->root;
-    return o;
+    *ret = o;
+    return 0;
 }
 
 static void finish(struct rt_jobs *j, struct rt_operation *o, const struct rt_order *order)
@@ -53,9 +57,10 @@ static int begin_job(struct rt_jobs *j, struct job *job)
     if (!job->operations)
         return -ENOMEM;
     for (uint32_t i = 0; i < job->order.n; i++) {
-        struct rt_operation *o = find_or_stand_in(j, job->set, &job->order.tensors[i]);
-        if (!o)
-            return -EPROTO;
+        struct rt_operation *o;
+        int error = find_or_stand_in(j, job->set, &job->order.tensors[i], &o);
+        if (error)
+            return error;
         job->operations[i] = o;
         rt_phase_agreed(&o->phases, &o->tensor);
     }

@@ -86,6 +86,12 @@ static int push_all(struct rt_post *p)
     return error;
 }
 
+/* Of this rank's, not the other's end. */
+static bool is_own_want(int error)
+{
+    return error == -ENOMEM || error == -EMFILE || error == -ENFILE || error == -ENOBUFS;
+}
+
 int rt_post_send(struct rt_post *p, int to, const struct rt_bytes *message)
 {
     struct out *o = &p->outs[to];
@@ -95,7 +101,7 @@ int rt_post_send(struct rt_post *p, int to, const struct rt_bytes *message)
     if (o->fd < 0) {
         o->fd = p->links->base.out(&p->links->base, to, RT_POST_TAG);
         if (o->fd < 0)
-            return o->fd == -ENOMEM ? -ENOMEM : -ECONNRESET;
+            return is_own_want(o->fd) ? o->fd : -ECONNRESET;
     }
     const unsigned had = o->kept.n > 0;
     if (had)
@@ -148,12 +154,13 @@ static int watch(struct rt_post *p, int fd, int rank)
     return 0;
 }
 
+/* A caller that can't be taken may have said something already, and would wait for the answer. */
 static int take_callers(struct rt_post *p)
 {
     int fd, rank, error = 0;
     while (!error && (fd = rt_links_next(p->links, RT_POST_TAG, &rank)) >= 0)
         error = watch(p, fd, rank);
-    return error;
+    return error ? error : fd == -EAGAIN ? 0 : fd;
 }
 
 /* 1 a whole message is there, 0 not yet. */

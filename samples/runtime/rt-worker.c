@@ -415,8 +415,11 @@ static void *background(void *data)
 static int start_and_wait(struct rt_worker *w)
 {
     int error = pthread_create(&w->thread, NULL, background, w);
-    if (error)
+    if (error) {
+        snprintf(w->message, sizeof w->message,
+                 "can't start a thread: %s (limits: ulimit -u, ulimit -v)", strerror(error));
         return -error;
+    }
     pthread_mutex_lock(&w->lock);
     while (!w->started)
         pthread_cond_wait(&w->ready, &w->lock);
@@ -441,6 +444,7 @@ struct rt_worker *rt_worker_new(const struct rt_config *config, struct rt_table 
 {
     struct rt_worker *w = calloc(1, sizeof *w);
     *ret_error = -ENOMEM;
+    snprintf(message, message_bytes, "%s", strerror(ENOMEM));
     if (!w)
         return NULL;
     w->config = *config;
@@ -450,7 +454,7 @@ struct rt_worker *rt_worker_new(const struct rt_config *config, struct rt_table 
     pthread_cond_init(&w->ready, NULL);
     *ret_error = start_and_wait(w);
     if (*ret_error) {
-        snprintf(message, message_bytes, "%s", w->message);
+        snprintf(message, message_bytes, "%s", *w->message ? w->message : strerror(-*ret_error));
         free_worker(w);
         return NULL;
     }

@@ -79,7 +79,9 @@
  * want of memory or descriptors, counts as dead, too, and says why. Launchers act too: Open
  * MPI's and MPICH's end all ranks when one is killed or fails, often before they could say a word;
  * the launcher's own message names the rank, or its process, then. MPICH's mpiexec has been seen to
- * end with status 0 nevertheless (4.0.2).
+ * end with status 0 nevertheless (4.0.2); Open MPI's mpirun, told to go on by --mca
+ * orte_abort_on_non_zero_status 0, to wait on after all ranks had ended, one of them killed
+ * (4.1.4).
  *
  * A rank that is stopped (by a signal, a debugger, a container's freezer) is not dead: the others
  * wait, and go on when it does. Once it has given no answer for RT_STALL_WARNING_TIME, at least a

@@ -162,6 +162,10 @@ static int take_places(ncclComm_t c)
         error = rt_transport_shm_init(&c->control, c->region.control, c->rank, c->size);
     if (error == 0)
         error = rt_transport_shm_init(&c->rescue, c->region.rescue, c->rank, c->size);
+    if (error != 0) { /* while there still is a region to leave */
+        rt_transport_shm_release(&c->data);
+        rt_transport_shm_release(&c->control);
+    }
     return error;
 }
 

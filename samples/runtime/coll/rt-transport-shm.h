@@ -47,7 +47,8 @@ struct rt_transport_shm {
 
 uint64_t rt_shm_bytes(int size);
 
-/* Take place `rank` in the region: -EBUSY if taken. Doesn't wait for the others. */
+/* Take place `rank` in the region: -EBUSY if taken. Doesn't wait for the others. What could not be
+ * made for want of memory may be released. */
 int rt_transport_shm_init(struct rt_transport_shm *t, void *region, int rank, int size);
 /* Leave: peers that still wait for this rank get -ECONNRESET. The region may be unmapped then. */
 void rt_transport_shm_release(struct rt_transport_shm *t);

@@ -492,6 +492,8 @@ int rt_transport_shm_init(struct rt_transport_shm *t, void *region, int rank, in
     p->pid = getpid();
     p->start = rt_process_start(p->pid);
     __atomic_store_n(&p->state, made ? PLACE_TAKEN : PLACE_FREE, __ATOMIC_RELEASE);
+    if (!made)
+        *t = (struct rt_transport_shm){0}; /* for release, which finds nothing */
     return made ? 0 : -ENOMEM;
 }
 
