@@ -56,6 +56,13 @@ static void add_endings(cJSON *o, const RsModel *m)
             cJSON_AddItemToArray(endings, make_ending(m, i));
 }
 
+static void add_ranks(cJSON *o, const GArray *ranks)
+{
+    cJSON *array = cJSON_AddArrayToObject(o, "ranks");
+    for (guint i = 0; i < ranks->len; i++)
+        cJSON_AddItemToArray(array, cJSON_CreateNumber(g_array_index(ranks, gint32, i)));
+}
+
 static void add_limited(cJSON *o, const RsModel *m)
 {
     g_auto(RsLimited) l;
@@ -66,9 +73,7 @@ static void add_limited(cJSON *o, const RsModel *m)
     }
     cJSON *limit = cJSON_AddObjectToObject(o, "size_limit");
     add_number(limit, "events", (gdouble)l.events);
-    cJSON *ranks = cJSON_AddArrayToObject(limit, "ranks");
-    for (guint i = 0; i < l.ranks->len; i++)
-        cJSON_AddItemToArray(ranks, cJSON_CreateNumber(g_array_index(l.ranks, gint32, i)));
+    add_ranks(limit, l.ranks);
     add_seconds(limit, "from_s", l.from_ns);
     add_seconds(limit, "to_s", l.to_ns);
 }
@@ -83,9 +88,7 @@ static void add_off(cJSON *o, const RsModel *m)
     }
     cJSON *what = cJSON_AddObjectToObject(o, "switched_off");
     add_number(what, "times", (gdouble)off.times);
-    cJSON *ranks = cJSON_AddArrayToObject(what, "ranks");
-    for (guint i = 0; i < off.ranks->len; i++)
-        cJSON_AddItemToArray(ranks, cJSON_CreateNumber(g_array_index(off.ranks, gint32, i)));
+    add_ranks(what, off.ranks);
     add_seconds(what, "least_s", off.least_ns);
     add_seconds(what, "most_s", off.most_ns);
 }
@@ -237,9 +240,7 @@ static cJSON *make_finding(const RsFinding *f)
     add_number(o, "confidence", f->confidence);
     add_number(o, "cost_s", f->cost_s);
     add_number(o, "cost_percent", f->cost_percent);
-    cJSON *ranks = cJSON_AddArrayToObject(o, "ranks");
-    for (guint i = 0; i < f->ranks->len; i++)
-        cJSON_AddItemToArray(ranks, cJSON_CreateNumber(g_array_index(f->ranks, gint32, i)));
+    add_ranks(o, f->ranks);
     add_texts(o, "hosts", f->hosts);
     cJSON *comms = cJSON_AddArrayToObject(o, "communicators");
     for (guint i = 0; i < f->communicators->len; i++) { /* 64 bits don't fit a JSON number */

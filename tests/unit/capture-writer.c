@@ -238,3 +238,16 @@ void cw_remove_folder(const gchar *folder)
         g_dir_close(dir);
     g_rmdir(folder);
 }
+
+int cw_setup(void **state)
+{
+    *state = cw_make_folder();
+    return 0;
+}
+
+int cw_teardown(void **state)
+{
+    cw_remove_folder(*state);
+    g_free(*state);
+    return 0;
+}

@@ -74,6 +74,9 @@ gchar *cw_save(const CwFile *f, const gchar *folder, const gchar *name);
 /* A folder for a test, and its end. */
 gchar *cw_make_folder(void);
 void cw_remove_folder(const gchar *folder);
+/* The same as cmocka's setup and teardown of one test, whose state is the folder. */
+int cw_setup(void **state);
+int cw_teardown(void **state);
 
 G_END_DECLS
 #endif

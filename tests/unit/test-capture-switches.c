@@ -10,19 +10,6 @@
 #include "capture-writer.h"
 #include "run.h"
 
-static int make_folder(void **state)
-{
-    *state = cw_make_folder();
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    cw_remove_folder(*state);
-    g_free(*state);
-    return 0;
-}
-
 static CwFile *begin(void)
 {
     CwFile *f = cw_new();
@@ -145,7 +132,7 @@ static void request_open_over_a_time_off_is_completed_by_nothing_later(void **st
     assert_int_equal(linked, 1);
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, make_folder, remove_folder)
+#define TEST(function) cmocka_unit_test_setup_teardown(function, cw_setup, cw_teardown)
 
 int main(void)
 {

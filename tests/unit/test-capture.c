@@ -15,19 +15,6 @@
 
 #define GHZ2 "2000000000"
 
-static int make_folder(void **state)
-{
-    *state = cw_make_folder();
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    cw_remove_folder(*state);
-    g_free(*state);
-    return 0;
-}
-
 static RsModel *open_folder(const gchar *folder)
 {
     const gchar *paths[] = {folder, NULL};
@@ -719,7 +706,7 @@ static void clocks_that_nothing_joins_are_not_trusted(void **state)
 
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, cw_setup, cw_teardown)
     const struct CMUnitTest tests[] = {
         TEST(capture_gives_ranks_hosts_and_names),
         TEST(sizes_follow_the_definitions),

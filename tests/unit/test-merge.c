@@ -37,13 +37,6 @@ static int make_run(void **state)
     return 0;
 }
 
-static int remove_run(void **state)
-{
-    cw_remove_folder(*state);
-    g_free(*state);
-    return 0;
-}
-
 static gboolean exists(const gchar *folder, const gchar *name)
 {
     g_autofree gchar *path = g_build_filename(folder, name, NULL);
@@ -116,7 +109,7 @@ static void merged_folder_without_captures_says_there_is_nothing_to_merge(void *
 
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, make_run, remove_run)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, make_run, cw_teardown)
     const struct CMUnitTest tests[] = {
         TEST(folder_gives_one_file_of_each_format_that_reads_back),
         TEST(one_capture_gives_files_of_its_name),

@@ -5,22 +5,16 @@
  * rank's collectives, in order, "call 1 LAUNCHES" if it was captured and launched so often, else
  * "call 0 1"; at last a checksum.
  */
-#include <nccl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "program.h"
 
 #define RANKS  2
 #define COUNT  300
 #define ROUNDS 12
 #define CALLS  4
-#define MUST(call)                                                                                 \
-    do {                                                                                           \
-        if ((call) != 0) {                                                                         \
-            fprintf(stderr, "line %d: " #call "\n", __LINE__);                                     \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 static unsigned seed;
 static ncclComm_t comms[RANKS];

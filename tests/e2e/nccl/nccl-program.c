@@ -6,27 +6,18 @@
  * or one by one in a group.
  * What it calls, and in which order, is what test-nccl.py expects.
  */
-#include <nccl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#define NCCL(call) must(call, #call)
+#include "program.h"
+
 #define SLOTS      24
 #define SLOT_WORDS 40000
 
 static int rank, size;
 static int *memory; /* device memory of the stand-in is the host's */
-
-static void must(ncclResult_t result, const char *call)
-{
-    if (result != ncclSuccess) {
-        fprintf(stderr, "rank %d: %s: %s\n", rank, call, ncclGetErrorString(result));
-        exit(1);
-    }
-}
 
 /* Small integers that differ by rank, slot and place: their sums are exact as floats too. */
 static void *ints(int slot)
@@ -47,66 +38,44 @@ static void *floats(int slot)
     return p;
 }
 
-static ncclUniqueId exchange_id(const char *path)
-{
-    const struct timespec pause = {.tv_nsec = 2000000};
-    char draft[4096];
-    ncclUniqueId id;
-    FILE *f = NULL;
-    if (rank == 0) {
-        NCCL(ncclGetUniqueId(&id));
-        snprintf(draft, sizeof draft, "%s.new", path);
-        f = fopen(draft, "w");
-        if (!f || fwrite(&id, sizeof id, 1, f) != 1 || fclose(f) != 0 || rename(draft, path) != 0)
-            exit(1);
-        return id;
-    }
-    for (int i = 0; i < 10000 && !(f = fopen(path, "r")); i++)
-        nanosleep(&pause, NULL);
-    if (!f || fread(&id, sizeof id, 1, f) != 1)
-        exit(1);
-    fclose(f);
-    return id;
-}
-
 static void mixed_group(ncclComm_t world, cudaStream_t stream)
 {
     int *gathered = ints(5), *shares = ints(6);
-    NCCL(ncclGroupStart());
-    NCCL(ncclBroadcast(ints(1), ints(2), 500, ncclInt32, 1, world, stream));
-    NCCL(ncclAllReduce(ints(3), memory + 3 * SLOT_WORDS, 7, ncclInt32, ncclMax, world, stream));
-    NCCL(ncclAllReduce(floats(4), memory + 4 * SLOT_WORDS, 30000, ncclFloat32, ncclSum, world,
+    MUST(ncclGroupStart());
+    MUST(ncclBroadcast(ints(1), ints(2), 500, ncclInt32, 1, world, stream));
+    MUST(ncclAllReduce(ints(3), memory + 3 * SLOT_WORDS, 7, ncclInt32, ncclMax, world, stream));
+    MUST(ncclAllReduce(floats(4), memory + 4 * SLOT_WORDS, 30000, ncclFloat32, ncclSum, world,
                        stream));
-    NCCL(ncclAllGather(gathered + rank * 64, gathered, 64, ncclFloat32, world, stream));
-    NCCL(ncclReduceScatter(shares, shares + rank * 128, 128, ncclInt32, ncclSum, world, stream));
-    NCCL(ncclGroupEnd());
-    NCCL(ncclGroupStart()); /* the same twice, and one of another size between: run in another order
+    MUST(ncclAllGather(gathered + rank * 64, gathered, 64, ncclFloat32, world, stream));
+    MUST(ncclReduceScatter(shares, shares + rank * 128, 128, ncclInt32, ncclSum, world, stream));
+    MUST(ncclGroupEnd());
+    MUST(ncclGroupStart()); /* the same twice, and one of another size between: run in another order
                              */
-    NCCL(ncclAllReduce(ints(7), memory + 7 * SLOT_WORDS, 96, ncclInt32, ncclSum, world, stream));
-    NCCL(ncclAllReduce(ints(8), memory + 8 * SLOT_WORDS, 9000, ncclInt32, ncclSum, world, stream));
-    NCCL(ncclAllReduce(ints(9), memory + 9 * SLOT_WORDS, 96, ncclInt32, ncclSum, world, stream));
-    NCCL(ncclGroupEnd());
+    MUST(ncclAllReduce(ints(7), memory + 7 * SLOT_WORDS, 96, ncclInt32, ncclSum, world, stream));
+    MUST(ncclAllReduce(ints(8), memory + 8 * SLOT_WORDS, 9000, ncclInt32, ncclSum, world, stream));
+    MUST(ncclAllReduce(ints(9), memory + 9 * SLOT_WORDS, 96, ncclInt32, ncclSum, world, stream));
+    MUST(ncclGroupEnd());
 }
 
 static void rooted_calls(ncclComm_t world, cudaStream_t stream)
 {
-    NCCL(ncclBcast(ints(10), 77, ncclInt32, 2, world, stream));
-    NCCL(ncclAlltoAll(ints(11), ints(12), 33, ncclInt32, world, stream));
-    NCCL(ncclGather(ints(13), ints(14), 40, ncclInt32, 1, world, stream));
-    NCCL(ncclScatter(ints(15), ints(16), 50, ncclInt32, 0, world, stream));
-    NCCL(ncclAllReduce(ints(17), ints(18), 0, ncclInt32, ncclSum, world, stream));
+    MUST(ncclBcast(ints(10), 77, ncclInt32, 2, world, stream));
+    MUST(ncclAlltoAll(ints(11), ints(12), 33, ncclInt32, world, stream));
+    MUST(ncclGather(ints(13), ints(14), 40, ncclInt32, 1, world, stream));
+    MUST(ncclScatter(ints(15), ints(16), 50, ncclInt32, 0, world, stream));
+    MUST(ncclAllReduce(ints(17), ints(18), 0, ncclInt32, ncclSum, world, stream));
     if (ncclAllReduce(ints(17), ints(18), 5, (ncclDataType_t)99, ncclSum, world, stream) ==
         ncclSuccess)
         exit(1); /* there is no such type */
-    NCCL(ncclReduce(ints(17), ints(18), 60, ncclInt32, ncclProd, 2, world, stream));
+    MUST(ncclReduce(ints(17), ints(18), 60, ncclInt32, ncclProd, 2, world, stream));
 }
 
 static void messages(ncclComm_t world, cudaStream_t stream)
 {
-    NCCL(ncclGroupStart());
-    NCCL(ncclSend(ints(19), 200, ncclInt32, (rank + 1) % size, world, stream));
-    NCCL(ncclRecv(ints(20), 200, ncclInt32, (rank + size - 1) % size, world, stream));
-    NCCL(ncclGroupEnd());
+    MUST(ncclGroupStart());
+    MUST(ncclSend(ints(19), 200, ncclInt32, (rank + 1) % size, world, stream));
+    MUST(ncclRecv(ints(20), 200, ncclInt32, (rank + size - 1) % size, world, stream));
+    MUST(ncclGroupEnd());
 }
 
 /* Ranks other than 1, in the opposite order; its stream and the world's at once. */
@@ -116,21 +85,21 @@ static void two_communicators(ncclComm_t world, cudaStream_t stream)
     ncclComm_t half = NULL;
     if (cudaStreamCreate(&other) != cudaSuccess)
         exit(1);
-    NCCL(ncclCommSplit(world, rank == 1 ? NCCL_SPLIT_NOCOLOR : 4, size - rank, &half, NULL));
-    NCCL(ncclGroupStart());
+    MUST(ncclCommSplit(world, rank == 1 ? NCCL_SPLIT_NOCOLOR : 4, size - rank, &half, NULL));
+    MUST(ncclGroupStart());
     if (half)
-        NCCL(ncclAllReduce(ints(21), memory + 21 * SLOT_WORDS, 300, ncclInt32, ncclSum, half,
+        MUST(ncclAllReduce(ints(21), memory + 21 * SLOT_WORDS, 300, ncclInt32, ncclSum, half,
                            other));
-    NCCL(ncclGroupStart());
-    NCCL(ncclAllReduce(ints(22), memory + 22 * SLOT_WORDS, 400, ncclInt32, ncclMin, world, stream));
-    NCCL(ncclGroupEnd());
+    MUST(ncclGroupStart());
+    MUST(ncclAllReduce(ints(22), memory + 22 * SLOT_WORDS, 400, ncclInt32, ncclMin, world, stream));
+    MUST(ncclGroupEnd());
     if (half)
-        NCCL(ncclBroadcast(ints(23), memory + 23 * SLOT_WORDS, 25, ncclInt32, 1, half, other));
-    NCCL(ncclGroupEnd());
+        MUST(ncclBroadcast(ints(23), memory + 23 * SLOT_WORDS, 25, ncclInt32, 1, half, other));
+    MUST(ncclGroupEnd());
     if (cudaStreamSynchronize(other) != cudaSuccess)
         exit(1);
     if (half)
-        NCCL(ncclCommDestroy(half));
+        MUST(ncclCommDestroy(half));
     cudaStreamDestroy(other);
 }
 
@@ -140,17 +109,17 @@ static void make_all(ncclComm_t *comms, const char *how)
 {
     ncclUniqueId id;
     if (strcmp(how, "all") == 0) {
-        NCCL(ncclCommInitAll(comms, size, NULL));
+        MUST(ncclCommInitAll(comms, size, NULL));
         return;
     }
-    NCCL(ncclGetUniqueId(&id));
-    NCCL(ncclGroupStart());
+    MUST(ncclGetUniqueId(&id));
+    MUST(ncclGroupStart());
     for (int i = 0; i < size; i++) {
         if (cudaSetDevice(i) != cudaSuccess)
             exit(1);
-        NCCL(ncclCommInitRank(&comms[i], size, id, i));
+        MUST(ncclCommInitRank(&comms[i], size, id, i));
     }
-    NCCL(ncclGroupEnd());
+    MUST(ncclGroupEnd());
 }
 
 static int many_devices(const char *how)
@@ -163,14 +132,14 @@ static int many_devices(const char *how)
         if (cudaSetDevice(i) != cudaSuccess || cudaStreamCreate(&streams[i]) != cudaSuccess)
             return 1;
     for (int round = 0; round < 3; round++) {
-        NCCL(ncclGroupStart());
+        MUST(ncclGroupStart());
         for (int i = 0; i < size; i++) {
             int *data = memory + i * SLOT_WORDS;
             for (int k = 0; k < 100; k++)
                 data[k] = (i + 1) * (k + round);
-            NCCL(ncclAllReduce(data, data, 100, ncclInt32, ncclSum, comms[i], streams[i]));
+            MUST(ncclAllReduce(data, data, 100, ncclInt32, ncclSum, comms[i], streams[i]));
         }
-        NCCL(ncclGroupEnd());
+        MUST(ncclGroupEnd());
         for (int i = 0; i < size; i++)
             if (cudaStreamSynchronize(streams[i]) != cudaSuccess)
                 return 1;
@@ -180,7 +149,7 @@ static int many_devices(const char *how)
                     return 1;
     }
     for (int i = 0; i < size; i++)
-        NCCL(ncclCommDestroy(comms[i]));
+        MUST(ncclCommDestroy(comms[i]));
     return 0;
 }
 
@@ -199,15 +168,15 @@ int main(int argc, char **argv)
         return many_devices(argv[1]);
     if (cudaStreamCreate(&stream) != cudaSuccess)
         return 1;
-    NCCL(ncclCommInitRank(&world, size, exchange_id(argv[3]), rank));
-    NCCL(ncclAllReduce(floats(0), memory, 1000, ncclFloat32, ncclSum, world, stream));
+    MUST(ncclCommInitRank(&world, size, exchange_id(rank, argv[3]), rank));
+    MUST(ncclAllReduce(floats(0), memory, 1000, ncclFloat32, ncclSum, world, stream));
     mixed_group(world, stream);
     rooted_calls(world, stream);
     messages(world, stream);
     two_communicators(world, stream);
     if (cudaStreamSynchronize(stream) != cudaSuccess)
         return 1;
-    NCCL(ncclCommDestroy(world));
+    MUST(ncclCommDestroy(world));
     cudaStreamDestroy(stream);
     uint64_t sum = 14695981039346656037u;
     for (size_t i = 0; i < (size_t)SLOTS * SLOT_WORDS; i++)

@@ -10,7 +10,6 @@
  * Prints, of steps, "call SIZE NUMBER ELEMENTS CAPTURED STEP STEP..." for each collective: the size
  * of its communicator, in which step it was called, and in which it ran.
  */
-#include <nccl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -21,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "program.h"
 #include "ringscope.h"
 
 #define SIGNALS  300
@@ -28,13 +28,6 @@
 #define ELEMENTS 97
 #define CALLS    1024 /* at once */
 #define RUNS     2
-#define MUST(call)                                                                                 \
-    do {                                                                                           \
-        if ((call) != 0) {                                                                         \
-            fprintf(stderr, "rank %d, line %d: %s\n", rank, __LINE__, #call);                      \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 struct comm {
     ncclComm_t comm;
@@ -275,28 +268,6 @@ static void run_toggled(void)
     pthread_join(thread, NULL);
 }
 
-static ncclUniqueId exchange_id(const char *path)
-{
-    const struct timespec pause = {.tv_nsec = 2000000};
-    char draft[4096];
-    ncclUniqueId id;
-    FILE *f = NULL;
-    if (rank == 0) {
-        MUST(ncclGetUniqueId(&id));
-        snprintf(draft, sizeof draft, "%s.new", path);
-        f = fopen(draft, "w");
-        if (!f || fwrite(&id, sizeof id, 1, f) != 1 || fclose(f) != 0 || rename(draft, path) != 0)
-            exit(1);
-        return id;
-    }
-    for (int i = 0; i < 20000 && !(f = fopen(path, "r")); i++)
-        nanosleep(&pause, NULL);
-    if (!f || fread(&id, sizeof id, 1, f) != 1)
-        exit(1);
-    fclose(f);
-    return id;
-}
-
 int main(int argc, char **argv)
 {
     ncclComm_t first;
@@ -306,13 +277,13 @@ int main(int argc, char **argv)
     size = atoi(argv[2]);
     seed = (unsigned)atoi(argv[4]);
     MUST(cudaStreamCreate(&stream));
-    ncclUniqueId id = exchange_id(argv[3]);
+    ncclUniqueId id = exchange_id(rank, argv[3]);
     MUST(ncclCommInitRank(&first, size, id, rank)); /* the tracer begins here: before a step */
     MUST(ncclCommDestroy(first));
     next_step();
     char second[4096];
     snprintf(second, sizeof second, "%s.second", argv[3]);
-    id = exchange_id(second);
+    id = exchange_id(rank, second);
     MUST(ncclCommInitRank(&world.comm, size, id, rank)); /* perhaps while off */
     world.size = size;
     world.ranks = size * (size - 1) / 2;

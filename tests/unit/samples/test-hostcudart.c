@@ -48,6 +48,13 @@ static int entries(struct log *log)
     return n;
 }
 
+static void assert_first_then_second(const struct log *log)
+{
+    assert_int_equal(log->n, 2);
+    assert_int_equal(log->entries[0], 1);
+    assert_int_equal(log->entries[1], 2);
+}
+
 static cudaStream_t new_stream(unsigned flags)
 {
     cudaStream_t s;
@@ -124,9 +131,7 @@ static void wait_event_holds_back_another_stream(void **state)
     assert_int_equal(cudaStreamQuery(b), cudaErrorNotReady);
     sem_post(&gate);
     assert_int_equal(cudaStreamSynchronize(b), cudaSuccess);
-    assert_int_equal(log.n, 2);
-    assert_int_equal(log.entries[0], 1);
-    assert_int_equal(log.entries[1], 2);
+    assert_first_then_second(&log);
     cudaStreamDestroy(a);
     cudaStreamDestroy(b);
     sem_destroy(&gate);
@@ -157,9 +162,7 @@ static void wait_is_for_the_last_record_before_it_and_no_later_one(void **state)
     }
     sem_post(&gate);
     assert_int_equal(cudaStreamSynchronize(waits), cudaSuccess);
-    assert_int_equal(log.n, 2);
-    assert_int_equal(log.entries[0], 1);
-    assert_int_equal(log.entries[1], 2);
+    assert_first_then_second(&log);
     cudaEventDestroy(event);
     cudaStreamDestroy(slow);
     cudaStreamDestroy(idle);
