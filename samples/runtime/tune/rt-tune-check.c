@@ -52,7 +52,8 @@ int rt_tune_check_size(struct rt_tune *t, unsigned i, int pass)
     if (pass > 0 && t->ratio[i] <= CHECK_MOST)
         return 0;
     const unsigned asked = place_of(t, rt_choice_at(&t->table, t->sizes[i]));
-    int error = rt_tune_measure_size(t, t->sizes[i], seconds);
+    memset(t->is_out[i], 0, sizeof t->is_out[i]); /* whatever a pass before it saw */
+    int error = rt_tune_measure_size(t, i, seconds);
     if (error)
         return error;
     for (unsigned p = 0; p < t->plan_count; p++) {

@@ -9,8 +9,8 @@
 #define ROUND_BYTES     (2u << 20)
 #define NOT_SHORT_BYTES (1u << 10)
 #define REPEATS         200 /* of a short one in a round */
-#define USUAL_SECONDS   0.5 /* of a size in a pass */
-#define USUAL_ROUNDS    4
+#define USUAL_SECONDS   1.0 /* of a size in all passes */
+#define USUAL_ROUNDS    8
 #define OTHERS_SECONDS  0.02 /* what a round may lose to others on the machine */
 #define ROUNDS_TO_TELL  8    /* one of these it will not */
 
@@ -116,7 +116,7 @@ static double quickest_round(const struct rt_tune *t, unsigned p, int rounds)
 
 /* What was always twice as slow as the quickest is left out, once that can't be others' doing:
  * after some rounds, or two long ones. The same on all ranks. */
-static void leave_out_hopeless(struct rt_tune *t)
+static void leave_out_hopeless(struct rt_tune *t, bool *is_out)
 {
     const int rounds = t->round_count;
     const double others = rounds >= ROUNDS_TO_TELL ? 0 : OTHERS_SECONDS / t->repeats;
@@ -126,37 +126,51 @@ static void leave_out_hopeless(struct rt_tune *t)
         best = one < best ? one : best;
     }
     for (unsigned p = 0; p < t->plan_count && rounds >= 2; p++)
-        t->is_out[p] = quickest_round(t, p, rounds) > 2 * best + others;
+        is_out[p] = is_out[p] || quickest_round(t, p, rounds) > 2 * best + others;
 }
 
-static int play_round(struct rt_tune *t, uint64_t bytes, int r)
+static int play_round(struct rt_tune *t, unsigned i, int r)
 {
     int error = 0;
     for (unsigned p = 0; p < t->plan_count && !error; p++)
-        if (t->is_out[p])
-            t->rounds[p][r] = quickest_round(t, p, r);
+        if (t->is_out[i][p])
+            t->rounds[p][r] = r == 0 ? t->seconds[i][p] : quickest_round(t, p, r);
         else
-            error = one_round(t, t->plans[p], bytes, r == 0, &t->rounds[p][r]);
+            error = one_round(t, t->plans[p], t->sizes[i], r == 0, &t->rounds[p][r]);
     return error;
 }
 
-int rt_tune_measure_size(struct rt_tune *t, uint64_t bytes, double *ret)
+int rt_tune_measure_size(struct rt_tune *t, unsigned i, double *ret)
 {
     const uint64_t start = rt_now_ns();
-    const int least = t->options.rounds > 0 ? t->options.rounds : USUAL_ROUNDS;
+    const int asked = t->options.rounds, least = asked > 0 ? asked : USUAL_ROUNDS / t->pass_count;
     double taken = 0;
-    int error = find_repeats(t, bytes);
+    int error = find_repeats(t, t->sizes[i]);
     t->round_count = 0;
-    memset(t->is_out, 0, sizeof t->is_out);
     while (!error && t->round_count < RT_TUNE_ROUNDS &&
-           (t->round_count < least || (t->options.rounds == 0 && taken < USUAL_SECONDS))) {
-        error = play_round(t, bytes, t->round_count++);
-        leave_out_hopeless(t);
+           (t->round_count < least || (asked == 0 && taken < USUAL_SECONDS / t->pass_count))) {
+        error = play_round(t, i, t->round_count++);
+        leave_out_hopeless(t, t->is_out[i]);
         taken = since(start);
         error = error ? error : slowest(t, &taken);
     }
     for (unsigned p = 0; p < t->plan_count && !error; p++)
         ret[p] = rt_tune_quarter(t, p, 0, 1);
+    return error;
+}
+
+/* What disturbs now may be gone in a later pass; and for the length of a pass ranks may stand to
+ * each other by chance as they seldom do, which makes one plan quick. Of the passes, as of the
+ * rounds, the quarter point says what a plan takes. */
+int rt_tune_pass_size(struct rt_tune *t, unsigned i, int pass)
+{
+    double seconds[RT_TUNE_PLANS], passes[RT_TUNE_PASSES];
+    int error = rt_tune_measure_size(t, i, seconds);
+    for (unsigned p = 0; p < t->plan_count && !error; p++) {
+        t->passes[i][p][pass] = seconds[p];
+        memcpy(passes, t->passes[i][p], sizeof passes);
+        t->seconds[i][p] = quarter(passes, pass + 1);
+    }
     return error;
 }
 

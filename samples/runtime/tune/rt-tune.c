@@ -5,16 +5,18 @@
  * the table that rt_init reads (rt-choice.h). To be started as the program is that the table is
  * for: as many ranks on as many hosts, with the same settings.
  *
- * Twice over all sizes: for each rounds of all plans take turns, N of them, else 4 or more for half
- * a second; a round's time is that of the slowest rank, and the quarter points of a plan's rounds
- * are compared (rt_choice_pick), the quicker of both. What is always twice as slow as the quickest
- * is soon left out. The formulas of rt-cost.h, with costs measured here, are printed beside.
+ * Four times over all sizes: for each rounds of all plans take turns, N of them, else 2 or more for
+ * a quarter of a second; a round's time is that of the slowest rank. The quarter point of a plan's
+ * rounds is what a pass says, and the quarter points of the passes are compared (rt_choice_pick).
+ * What is always twice as slow as the quickest is soon left out. The formulas of rt-cost.h, with
+ * costs measured here, are printed beside.
  *
  * With --check the table stays as it is, and what it says for each size is compared with what is
  * quickest now: the plan with the least quarter point of the even rounds. The ratio is that of both
- * in the odd ones, where nobody has been chosen for having been lucky. A ratio above CHECK_MOST is
- * measured once more, in the second pass: what is wrong stays so. Sizes for which the table was not
- * measured are marked: what it says there was measured at its first or last size.
+ * in the odd ones, where nobody has been chosen for having been lucky. There are two passes: a
+ * ratio above CHECK_MOST is measured once more in the second: what is wrong stays so. Sizes for
+ * which the table was not measured are marked: what it says there was measured at its first or last
+ * size.
  *
  * Exit: 0, 1 what was measured could not be written, or a ratio is above CHECK_MOST, 2 wrong
  * arguments or no runtime.
@@ -32,7 +34,6 @@
 #include "rt-tune.h"
 
 #define COLUMNS 6 /* sizes side by side */
-#define PASSES  2
 
 static int fail(const struct rt_tune *t, const char *what, int error)
 {
@@ -103,17 +104,6 @@ static int write_table(const struct rt_tune *t)
 
 /* ---- the run ---- */
 
-/* What disturbs now may be gone by the second pass: of both what was quicker. */
-static int measure_size(struct rt_tune *t, unsigned i, int pass)
-{
-    double seconds[RT_TUNE_PLANS];
-    int error = rt_tune_measure_size(t, t->sizes[i], seconds);
-    for (unsigned p = 0; p < t->plan_count && !error; p++)
-        if (pass == 0 || seconds[p] < t->seconds[i][p])
-            t->seconds[i][p] = seconds[p];
-    return error;
-}
-
 static int measure(struct rt_tune *t)
 {
     int error = t->options.check ? rt_tune_read_table(t) : rt_tune_measure_costs(t);
@@ -123,9 +113,10 @@ static int measure(struct rt_tune *t)
         t->plan_count++;
     for (uint64_t bytes = t->options.from; bytes <= t->options.to; bytes *= 2)
         t->sizes[t->size_count++] = bytes;
-    for (int pass = 0; pass < PASSES; pass++)
+    t->pass_count = t->options.check ? RT_TUNE_CHECKS : RT_TUNE_PASSES;
+    for (int pass = 0; pass < t->pass_count; pass++)
         for (unsigned i = 0; i < t->size_count && !error; i++)
-            error = t->options.check ? rt_tune_check_size(t, i, pass) : measure_size(t, i, pass);
+            error = (t->options.check ? rt_tune_check_size : rt_tune_pass_size)(t, i, pass);
     if (error)
         return fail(t, "an allreduce failed", error);
     return 0;
@@ -199,8 +190,8 @@ static const struct rt_option options[] = {
      AT(from), sizeof(float), 1u << 30, 0},
     {"to", "BYTES", "the largest", RT_OPTION_UINT64, AT(to), sizeof(float), (double)(1ull << 34),
      0},
-    {"rounds", "N", "of a size, twice; if not given 4, or more for half a second", RT_OPTION_INT,
-     AT(rounds), 1, RT_TUNE_ROUNDS, 0},
+    {"rounds", "N", "of a size in each pass; if not given, as many as take a second in all",
+     RT_OPTION_INT, AT(rounds), 1, RT_TUNE_ROUNDS, 0},
     {"check", NULL, "compares what the table says with what is quickest now", RT_OPTION_FLAG,
      AT(check), 0, 0, 0},
     {0},

@@ -10,12 +10,18 @@
 #include "rt-choice.h"
 #include "rt-execute.h"
 
-enum { RT_TUNE_PLANS = RT_CHOICE_PLANS_MAX, RT_TUNE_ROUNDS = 199, RT_TUNE_SIZES = 40 };
+enum {
+    RT_TUNE_PLANS = RT_CHOICE_PLANS_MAX,
+    RT_TUNE_ROUNDS = 199,
+    RT_TUNE_SIZES = 40,
+    RT_TUNE_PASSES = 4,
+    RT_TUNE_CHECKS = 2, /* passes of --check */
+};
 
 struct rt_tune_options {
     const char *table;
     uint64_t from, to;
-    int rounds; /* of a size in each of two passes; 0: some, for half a second */
+    int rounds; /* of a size in each pass; 0: some, for a second in all passes together */
     bool check;
 };
 
@@ -29,10 +35,12 @@ struct rt_tune {
     unsigned plan_count;
     struct rt_costs costs;
     uint64_t sizes[RT_TUNE_SIZES];
-    double seconds[RT_TUNE_SIZES][RT_TUNE_PLANS]; /* quarter points of the rounds */
+    double passes[RT_TUNE_SIZES][RT_TUNE_PLANS][RT_TUNE_PASSES]; /* quarter points of the rounds */
+    double seconds[RT_TUNE_SIZES][RT_TUNE_PLANS];                /* quarter points of the passes */
+    bool is_out[RT_TUNE_SIZES][RT_TUNE_PLANS];
     unsigned size_count;
+    int pass_count;                               /* to be made */
     double rounds[RT_TUNE_PLANS][RT_TUNE_ROUNDS]; /* of the size that was measured last */
-    bool is_out[RT_TUNE_PLANS];
     int round_count, repeats;
     /* --check */
     struct rt_choice table;
@@ -40,8 +48,11 @@ struct rt_tune {
     double ratio[RT_TUNE_SIZES];
 };
 
-/* Rounds of all plans in turn: into `rounds`, and the quarter points of each plan's into `ret`. */
-int rt_tune_measure_size(struct rt_tune *t, uint64_t bytes, double *ret);
+/* At size number `i` rounds of all plans in turn: into `rounds`, and the quarter points of each
+ * plan's into `ret`. A plan that is_out isn't run: it takes what `seconds` says. */
+int rt_tune_measure_size(struct rt_tune *t, unsigned i, double *ret);
+/* What that pass, after those before it, says of size number `i`: into `seconds`. */
+int rt_tune_pass_size(struct rt_tune *t, unsigned i, int pass);
 /* Of the rounds `first`, `first` + `step`, ... of that plan the quarter point. */
 double rt_tune_quarter(const struct rt_tune *t, unsigned p, int first, int step);
 /* Messages and reductions: into `costs`. */

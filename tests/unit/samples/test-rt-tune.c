@@ -55,6 +55,7 @@ static int set_up(void **state)
     tune.plan_count = 3;
     tune.sizes[0] = SHORT;
     tune.size_count = 1;
+    tune.pass_count = RT_TUNE_PASSES;
     return tune.operation ? 0 : -1;
 }
 
@@ -89,7 +90,7 @@ static void each_plan_has_what_it_takes_undisturbed(void **state)
 {
     double seconds[RT_TUNE_PLANS];
     cost_ns = disturbed_ns;
-    assert_int_equal(rt_tune_measure_size(&tune, SHORT, seconds), 0);
+    assert_int_equal(rt_tune_measure_size(&tune, 0, seconds), 0);
     assert_int_equal(tune.round_count, ROUNDS);
     for (unsigned p = 0; p < 3; p++)
         assert_near(seconds[p], (double)plain_ns(p, 0) / 1e9, 1e-12);
@@ -99,15 +100,22 @@ static void hopeless_plan_is_left_out_soon_and_keeps_its_time(void **state)
 {
     double seconds[RT_TUNE_PLANS];
     cost_ns = plain_ns;
-    assert_int_equal(rt_tune_measure_size(&tune, SHORT, seconds), 0);
+    assert_int_equal(rt_tune_measure_size(&tune, 0, seconds), 0);
     assert_near(seconds[2], 100e-6, 1e-12);
     assert_in_range(runs[2], 1, runs[1] * 3 / 4); /* short: in some rounds it might be others */
     memset(runs, 0, sizeof runs);
     cost_ns = long_ns;
-    assert_int_equal(rt_tune_measure_size(&tune, LONG, seconds), 0);
+    tune.sizes[0] = LONG;
+    memset(tune.is_out, 0, sizeof tune.is_out);
+    assert_int_equal(rt_tune_measure_size(&tune, 0, seconds), 0);
     assert_near(seconds[2], 100e-3, 1e-12);
     assert_near(seconds[1], 15e-3, 1e-12);
     assert_in_range(runs[2], 1, runs[1] / 4);
+}
+
+static uint64_t endless_ns(unsigned plan, int round)
+{
+    return 100 * long_ns(plan, round);
 }
 
 static void without_a_number_it_ends_by_the_time(void **state)
@@ -116,9 +124,38 @@ static void without_a_number_it_ends_by_the_time(void **state)
     cost_ns = plain_ns;
     tune.options.rounds = 0;
     now_ns = 0;
-    assert_int_equal(rt_tune_measure_size(&tune, SHORT, seconds), 0);
-    assert_in_range(tune.round_count, 4, RT_TUNE_ROUNDS);
-    assert_in_range(now_ns, 500000000, 520000000);
+    assert_int_equal(rt_tune_measure_size(&tune, 0, seconds), 0);
+    assert_in_range(tune.round_count, 8 / RT_TUNE_PASSES, RT_TUNE_ROUNDS);
+    assert_in_range(now_ns, 1000000000 / RT_TUNE_PASSES, 1020000000 / RT_TUNE_PASSES);
+    cost_ns = endless_ns;
+    assert_int_equal(rt_tune_measure_size(&tune, 0, seconds), 0);
+    assert_int_equal(tune.round_count, 8 / RT_TUNE_PASSES);
+}
+
+/* ---- passes ---- */
+
+static int the_pass;
+
+/* Plan 1 is the quickest in one pass and the slowest in another, and 2 comes near nothing. */
+static uint64_t passing_ns(unsigned plan, int round)
+{
+    if (plan == 1)
+        return the_pass == 1 ? 8000 : the_pass == 3 ? 18000 : 15000;
+    return plain_ns(plan, round) + (the_pass == 2 ? 2000 : 0);
+}
+
+static void one_lucky_pass_says_nothing(void **state)
+{
+    cost_ns = passing_ns;
+    for (the_pass = 0; the_pass < RT_TUNE_PASSES; the_pass++) {
+        assert_int_equal(rt_tune_pass_size(&tune, 0, the_pass), 0);
+        if (the_pass == 0)
+            memset(runs, 0, sizeof runs);
+    }
+    assert_near(tune.seconds[0][0], 10e-6, 1e-12);
+    assert_near(tune.seconds[0][1], 15e-6, 1e-12);
+    assert_near(tune.seconds[0][2], 100e-6, 1e-12);
+    assert_int_equal(runs[2], 0); /* hopeless in the first pass */
 }
 
 /* ---- the check of a table ---- */
@@ -193,6 +230,7 @@ int main(void)
         TEST(each_plan_has_what_it_takes_undisturbed),
         TEST(hopeless_plan_is_left_out_soon_and_keeps_its_time),
         TEST(without_a_number_it_ends_by_the_time),
+        TEST(one_lucky_pass_says_nothing),
         TEST(table_is_wrong_only_where_it_stays_so),
         TEST(lucky_plan_makes_no_table_wrong),
         TEST(plan_of_the_table_alone_is_measured_with_the_others),
