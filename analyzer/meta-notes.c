@@ -13,6 +13,10 @@ static gchar *dup_text(const gchar *slash, const gchar *value)
         return g_strdup(value);
     if (g_str_has_prefix(slash, "/off."))
         return g_strdup_printf("%s was off: %s", slash + strlen("/off."), value);
+    if (g_str_has_prefix(slash, "/unobserved.") && g_str_has_prefix(value, "used "))
+        return g_strdup_printf("%s was used past the tracer, so its calls are missing; the report "
+                               "says what to do: %s",
+                               slash + strlen("/unobserved."), value + strlen("used "));
     return NULL;
 }
 

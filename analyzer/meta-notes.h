@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * meta-notes.h - what the tracer says about itself, among a run's warnings: settings that were
- * wrong, features that were off (META "setting.NAME", "off.FEATURE").
+ * wrong, features that were off, APIs that were used and not seen (META "setting.NAME",
+ * "off.FEATURE", "unobserved.API").
  */
 #ifndef RS_ANALYZER_META_NOTES_H
 #define RS_ANALYZER_META_NOTES_H

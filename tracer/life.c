@@ -16,6 +16,7 @@
 
 #include "parts.h"
 #include "state.h"
+#include "unobserved.h"
 
 #define EXPORT     __attribute__((visibility("default")))
 #define FIRST_DEFS ((size_t)1 << 18)
@@ -339,6 +340,7 @@ static void in_child(void)
     }
     rs_state.end_flags = 0; /* MPI is the parent's */
     rs_state.pid = (int32_t)getpid();
+    rs_state.forked = true;
     rs_state.on[RS_ON_OWN] = 1;
     if (!locked_for_fork)
         return;
@@ -504,5 +506,6 @@ __attribute__((constructor)) static void load(void)
 
 __attribute__((destructor)) static void unload(void)
 {
+    rs_unobserved_tell();
     rs_life_end(RS_END_EXIT);
 }

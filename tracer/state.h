@@ -41,6 +41,7 @@ struct rs_state {
     volatile uint32_t started, epoch; /* core.h */
     volatile uint32_t *on; /* core.h, in memory that the child of any fork finds zeroed */
     int32_t pid;
+    bool forked;                     /* this process is a fork's child */
     uint64_t ticks_per_s;            /* of rs_tick; known from the start of the capture on */
     struct rs_ring_process *control; /* NULL before the first event. Definitions follow it */
     bool control_is_file;            /* on tmpfs, and its name stands there */

@@ -8,6 +8,7 @@ const RsAnalysis *const rs_analyses[] = {
     &rs_analysis_deadlock_cycle,
     &rs_analysis_missing_rank,
     &rs_analysis_integrity,
+    &rs_analysis_unobserved,
     /* what it spent its time on */
     &rs_analysis_breakdown,
     &rs_analysis_collectives,

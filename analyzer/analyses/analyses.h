@@ -12,6 +12,7 @@ G_BEGIN_DECLS
 extern const RsAnalysis rs_analysis_deadlock_cycle;
 extern const RsAnalysis rs_analysis_missing_rank;
 extern const RsAnalysis rs_analysis_integrity;
+extern const RsAnalysis rs_analysis_unobserved;
 extern const RsAnalysis rs_analysis_mismatch;
 extern const RsAnalysis rs_analysis_breakdown;
 extern const RsAnalysis rs_analysis_collectives;

@@ -11,6 +11,7 @@
 
 #include "back.h"
 #include "parts.h"
+#include "unobserved.h"
 
 #define NO_MPI_ERROR 16 /* MPI_ERR_OTHER of Open MPI; nonzero is what matters */
 
@@ -22,6 +23,7 @@ static struct {
     char folder[4096];
     struct rs_mpi_library library;
     struct rs_mpi_back back; /* wrappers NULL: straight through */
+    bool seen;               /* a call that only those make who communicate is recorded */
 } front = {.lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
 
 /* What a call finds where there is no MPI, or where the MPI lacks it. */
@@ -102,6 +104,12 @@ static void set_slots(unsigned function, void *mpi, void *pmpi)
     __atomic_store_n(&rs_mpi_slots[function][1], pmpi, __ATOMIC_RELEASE);
 }
 
+/* Libraries ask it without using MPI. */
+static bool asks_only(const struct rs_mpi_front_name *f)
+{
+    return f->answers_zero || strncmp(f->name, "MPI_Get_", 8) == 0;
+}
+
 static void bind_function(unsigned function)
 {
     const struct rs_mpi_front_name *f = &rs_mpi_front_names[function];
@@ -119,6 +127,7 @@ static void bind_function(unsigned function)
     }
     front.back.targets[function] = target;
     rs_core->define_op(f->op);
+    front.seen |= !asks_only(f);
     set_slots(function, w->mpi, w->pmpi);
 }
 
@@ -144,6 +153,22 @@ void *rs_mpi_resolve(unsigned entry)
     pthread_mutex_unlock(&front.lock);
     errno = saved;
     return target;
+}
+
+void rs_mpi_unseen(struct rs_unseen *ret)
+{
+    typedef int ask(int *);
+    int begun = 0;
+    pthread_mutex_lock(&front.lock);
+    bool seen = front.seen;
+    pthread_mutex_unlock(&front.lock);
+    if (seen)
+        return;
+    ask *is_begun = (ask *)rs_unseen_in_libraries("PMPI_Initialized");
+    if (!is_begun)
+        is_begun = (ask *)rs_unseen_in_program("PMPI_Initialized");
+    if (is_begun && is_begun(&begun) == 0 && begun && rs_unseen_place(ret, (const void *)is_begun))
+        ret->use = RS_USE_CERTAIN;
 }
 
 void rs_mpi_init(const char *library)

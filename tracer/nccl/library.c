@@ -7,9 +7,11 @@
 
 #include "abi.h"
 #include "library.h"
+#include "unobserved.h"
 
-static void *library; /* atomic: dlopen's handle of NCCL, once found */
-static bool wrapped;  /* atomic */
+static void *library;    /* atomic: dlopen's handle of NCCL, once found */
+static bool wrapped;     /* atomic */
+static const void *came; /* atomic */
 
 struct search {
     const char *own; /* our own file: what is found there is a wrapper */
@@ -132,4 +134,14 @@ void *rs_nccl_resolve(void **slot, const char *name, uint16_t op)
 bool rs_nccl_is_wrapped(void)
 {
     return __atomic_load_n(&wrapped, __ATOMIC_RELAXED);
+}
+
+void rs_nccl_came(const void *code)
+{
+    __atomic_store_n(&came, code, __ATOMIC_RELAXED);
+}
+
+const void *rs_nccl_who_came(void)
+{
+    return __atomic_load_n(&came, __ATOMIC_RELAXED);
 }

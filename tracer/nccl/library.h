@@ -15,6 +15,8 @@ void *rs_nccl_find(const char *name) RS_HIDDEN;
 void *rs_nccl_resolve(void **slot, const char *name, uint16_t op) RS_HIDDEN;
 /* Do the program's calls go through our wrappers? Known once one was called. */
 bool rs_nccl_is_wrapped(void) RS_HIDDEN;
+/* What the last rs_nccl_came said; NULL none. */
+const void *rs_nccl_who_came(void) RS_HIDDEN;
 
 static inline void *rs_nccl_function(void **slot, const char *name, uint16_t op)
 {

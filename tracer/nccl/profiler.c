@@ -28,6 +28,7 @@
 #include "ops-numbers.h"
 #include "profiler-abi.h"
 #include "record.h"
+#include "unobserved.h"
 
 /* One for each communicator and as long as the process: events may come after its end. */
 struct context {
@@ -350,8 +351,10 @@ enum {
 
 static struct context *contexts;
 
-static int init(void **context, int *mask, int events, uint64_t id, int ranks, int rank)
+static int init(void **context, int *mask, int events, uint64_t id, int ranks, int rank,
+                const void *caller)
 {
+    rs_nccl_came(caller);
     int saved = errno;
     struct context *x = NULL;
     if (rs_core && rs_core->on[RS_ON_KEEP] && (rs_core->parts & RS_PART_NCCL) &&
@@ -379,26 +382,28 @@ static int init(void **context, int *mask, int events, uint64_t id, int ranks, i
 typedef void log_fn(int level, unsigned long flags, const char *file, int line, const char *format,
                     ...);
 
+#define CALLER __builtin_return_address(0)
+
 static int init_v1(void **context, int *mask)
 {
-    return init(context, mask, MASK_V1, 0, 0, -1);
+    return init(context, mask, MASK_V1, 0, 0, -1, CALLER);
 }
 
 static int init_v3(void **context, int *mask)
 {
-    return init(context, mask, MASK_V3, 0, 0, -1);
+    return init(context, mask, MASK_V3, 0, 0, -1, CALLER);
 }
 
 static int init_v4(void **context, int *mask, const char *name, uint64_t id, int nodes, int ranks,
                    int rank, log_fn *log)
 {
-    return init(context, mask, MASK_V3, id, ranks, rank);
+    return init(context, mask, MASK_V3, id, ranks, rank, CALLER);
 }
 
 static int init_v5(void **context, uint64_t id, int *mask, const char *name, int nodes, int ranks,
                    int rank, log_fn *log)
 {
-    return init(context, mask, MASK_V5, id, ranks, rank);
+    return init(context, mask, MASK_V5, id, ranks, rank, CALLER);
 }
 
 /* ---- startEvent, by version ---- */

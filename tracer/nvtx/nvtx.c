@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "names.h"
 #include "nvtx-abi.h"
@@ -16,6 +17,7 @@
 #include "parts.h"
 #include "payload.h"
 #include "ranges.h"
+#include "unobserved.h"
 #include "window.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -243,6 +245,19 @@ static struct rs_nvtx_text *register_w(struct rs_nvtx_domain *domain, const wcha
     return rs_nvtx_text_new(rs_nvtx_from_wide(text, narrow));
 }
 
+/* NCCL's own. */
+static void hear_of_nccl(const char *name, const void *caller)
+{
+    if (name && strcmp(name, "NCCL") == 0)
+        rs_nccl_came(caller);
+}
+
+static struct rs_nvtx_domain *create_a(const char *name)
+{
+    hear_of_nccl(name, __builtin_return_address(0));
+    return rs_nvtx_domain_new(name);
+}
+
 static struct rs_nvtx_domain *create_w(const wchar_t *name)
 {
     char text[RS_NVTX_TEXT_MAX];
@@ -284,7 +299,7 @@ static const rs_nvtx_function core2_functions[RS_NVTX_CORE2_SIZE] = {
     [RS_NVTX_DOMAIN_NAME_CATEGORY_W] = F(domain_name_category_w),
     [RS_NVTX_DOMAIN_REGISTER_STRING_A] = F(register_a),
     [RS_NVTX_DOMAIN_REGISTER_STRING_W] = F(register_w),
-    [RS_NVTX_DOMAIN_CREATE_A] = F(rs_nvtx_domain_new),
+    [RS_NVTX_DOMAIN_CREATE_A] = F(create_a),
     [RS_NVTX_DOMAIN_CREATE_W] = F(create_w),
     [RS_NVTX_DOMAIN_DESTROY] = F(destroy),
 };
