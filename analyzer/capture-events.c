@@ -49,6 +49,19 @@ guint32 rs_capture_add_call(RsCapture *c, guint32 track, const struct rs_event *
     return add_call(c, track, e, NULL, more_flags);
 }
 
+static void add_fields(RsCapture *c, guint32 event, const struct rs_ext_fields *x)
+{
+    RsArg arg = {.event = event};
+    for (guint k = 0; k < MIN(x->n, RS_EXT_FIELDS_MAX); k++) {
+        arg.name = rs_capture_string(c, x->field[k].name);
+        arg.text = rs_capture_string(c, x->field[k].text);
+        arg.schema = rs_capture_string(c, x->schema);
+        arg.value = x->field[k].value;
+        arg.type = CLAMP(x->type[k], 1, 4);
+        rs_builder_arg(c->b, &arg);
+    }
+}
+
 /* A payload that is one number, and the fields of those that have a layout. */
 static void add_args(RsCapture *c, guint32 event, const struct rs_range_event *e, const guint8 *ext,
                      guint n)
@@ -61,14 +74,8 @@ static void add_args(RsCapture *c, guint32 event, const struct rs_range_event *e
     for (guint i = 0; i < n; i++) {
         struct rs_ext_fields x;
         memcpy(&x, ext + i * SLOT, SLOT);
-        for (guint k = 0; x.op == RS_EXT_FIELDS && k < MIN(x.n, RS_EXT_FIELDS_MAX); k++) {
-            arg.name = rs_capture_string(c, x.field[k].name);
-            arg.text = rs_capture_string(c, x.field[k].text);
-            arg.schema = rs_capture_string(c, x.schema);
-            arg.value = x.field[k].value;
-            arg.type = CLAMP(x.type[k], 1, 4);
-            rs_builder_arg(c->b, &arg);
-        }
+        if (x.op == RS_EXT_FIELDS)
+            add_fields(c, event, &x);
     }
 }
 
@@ -152,6 +159,7 @@ static void add_extensions(RsCapture *c, guint32 event, const guint8 *ext, guint
             struct rs_ext_status status;
             struct rs_ext_done done;
             struct rs_ext_second second;
+            struct rs_ext_fields fields;
         } x;
         memcpy(&x, ext + i * SLOT, SLOT);
         switch (x.request.op) {
@@ -166,6 +174,9 @@ static void add_extensions(RsCapture *c, guint32 event, const guint8 *ext, guint
             break;
         case RS_EXT_SECOND:
             rs_builder_second(c->b, event, x.second.peer, x.second.tag, second_bytes(c, &x.second));
+            break;
+        case RS_EXT_FIELDS:
+            add_fields(c, event, &x.fields);
             break;
         default: /* of no use to the model, or of a newer minor version */
             break;

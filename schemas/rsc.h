@@ -139,7 +139,8 @@ enum rs_ext_kind {
     RS_EXT_STREAM = 0xff05,  /* struct rs_ext_stream: NCCL call */
     RS_EXT_PLACE = 0xff06,   /* struct rs_ext_place: where in a window or file */
     RS_EXT_DEVICE = 0xff07,  /* struct rs_ext_device: what CUPTI told */
-    RS_EXT_FIELDS = 0xff08,  /* struct rs_ext_fields: of an NVTX range's or mark's payloads */
+    RS_EXT_FIELDS = 0xff08,  /* struct rs_ext_fields: of an NVTX range's or mark's payloads, of an
+                                NCCL execution's proxy steps */
 };
 
 struct rs_ext_request {

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "ops-numbers.h"
+#include "proxy.h"
 
 enum kind { KIND_FREE, KIND_EXECUTION, KIND_CHANNEL };
 
@@ -14,6 +15,7 @@ struct slot {
     /* a channel */
     uint32_t stopped; /* atomic */
     bool is_beside;   /* a proxy operation that is counted by itself */
+    uint32_t sums;    /* an execution's, atomic; 0 while no step was told of */
     uint64_t execution, start, end;
     /* an execution; all atomic but the facts */
     struct rs_execution_facts facts;
@@ -98,11 +100,14 @@ static void write_record(struct slot *s)
     int saved = errno;
     struct rs_thread *t = first == UINT64_MAX ? NULL : writing_thread();
     errno = saved;
-    if (!t || !rs_room_of_before(t, 1))
+    struct rs_proxy_sums sums = {0};
+    uint32_t summed = __atomic_exchange_n(&s->sums, 0, __ATOMIC_ACQ_REL);
+    unsigned ext = summed && rs_proxy_sums_get(summed, &sums) ? rs_proxy_slots(&sums) : 0;
+    if (!t || !rs_room_of_before(t, 1 + ext))
         return;
     struct rs_event *e = rs_slot(t, 0);
     *e = (struct rs_event){.op = f->op,
-                           .flags = f->flags | RS_EVENT_DEVICE | again,
+                           .flags = f->flags | RS_EVENT_DEVICE | again | (ext ? RS_EVENT_EXT : 0),
                            .peer = f->peer,
                            .start = first,
                            .end = last > first ? last : first,
@@ -111,7 +116,10 @@ static void write_record(struct slot *s)
                            .dtype = f->dtype,
                            .seq = f->seq,
                            .redop = f->redop};
-    rs_commit(t, 1);
+    if (ext)
+        rs_proxy_put(t, 1, &sums);
+    errno = saved;
+    rs_commit(t, 1 + ext);
 }
 
 static void settle(struct slot *s, int32_t by)
@@ -218,6 +226,23 @@ uint64_t rs_channel_begin_beside(uint64_t execution)
     __atomic_add_fetch(&x->beside_open, 1, __ATOMIC_ACQ_REL);
     struct slot filled = {.kind = KIND_CHANNEL, .execution = execution, .is_beside = true};
     return publish(s, &filled, handle);
+}
+
+uint32_t rs_channel_sums(uint64_t channel)
+{
+    struct slot *s = find(channel, KIND_CHANNEL);
+    struct slot *x = s && !s->stopped ? find(s->execution, KIND_EXECUTION) : NULL;
+    uint32_t none = 0;
+    if (!x || __atomic_load_n(&x->written, __ATOMIC_ACQUIRE))
+        return 0;
+    uint32_t sums = __atomic_load_n(&x->sums, __ATOMIC_ACQUIRE);
+    if (sums)
+        return sums;
+    sums = rs_proxy_sums_new();
+    if (!__atomic_compare_exchange_n(&x->sums, &none, sums, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE))
+        return none;
+    return sums;
 }
 
 void rs_channel_ends(uint64_t channel, uint64_t tick)

@@ -48,6 +48,8 @@ uint64_t rs_channel_begin(uint64_t execution, uint64_t tick) RS_HIDDEN;
 /* A proxy operation beside kernel channels: the execution lasts to its end too, where it began
  * before the last channel ended. Ended by rs_channel_stop. */
 uint64_t rs_channel_begin_beside(uint64_t execution) RS_HIDDEN;
+/* What steps of the proxy operation `channel` are summed up in (proxy.h); 0 none. */
+uint32_t rs_channel_sums(uint64_t channel) RS_HIDDEN;
 void rs_channel_ends(uint64_t channel, uint64_t tick) RS_HIDDEN;
 void rs_channel_stop(uint64_t channel) RS_HIDDEN;
 

@@ -17,13 +17,24 @@ enum rs_profile_type {
     RS_PROFILE_COLL = 2,
     RS_PROFILE_P2P = 4,
     RS_PROFILE_PROXY_OP = 8,
+    RS_PROFILE_PROXY_STEP = 16,
     RS_PROFILE_KERNEL_CH = 64,
+    RS_PROFILE_NET_PLUGIN = 128,
     RS_PROFILE_GROUP_API = 256,
     RS_PROFILE_COLL_API = 512,
     RS_PROFILE_P2P_API = 1024,
 };
 
-enum { RS_PROFILE_KERNEL_CH_STOP = 22 }; /* a state; its argument begins with the timer */
+enum rs_profile_state { /* of those that are read here */
+                        RS_PROFILE_STEP_SEND_GPU_WAIT =
+                            8, /* of steps; from v4 the argument is the bytes, size_t */
+                        RS_PROFILE_STEP_SEND_WAIT = 9,
+                        RS_PROFILE_STEP_RECV_WAIT = 10,
+                        RS_PROFILE_STEP_RECV_FLUSH_WAIT = 11,
+                        RS_PROFILE_STEP_RECV_GPU_WAIT = 12,
+                        RS_PROFILE_STEP_SEND_PEER_WAIT = 20,
+                        RS_PROFILE_KERNEL_CH_STOP = 22, /* its argument begins with the timer */
+};
 
 /* init differs by version, and is given as the first of these. */
 struct rs_profiler_table {
@@ -44,6 +55,25 @@ struct rs_profile_proxy_op {
 struct rs_profile_kernel_ch { /* v3: the channel alone */
     uint8_t channel;
     uint64_t timer;
+};
+
+/* From v3. `data` is the network plug-in's own. */
+struct rs_profile_net_plugin {
+    int64_t id; /* type << 16 | version of the data */
+    void *data;
+};
+enum { RS_PROFILE_NET_IB_1 = 1 << 16 | 1, RS_PROFILE_NET_SOCKET_1 = 2 << 16 | 1 };
+struct rs_profile_net_ib {
+    uint8_t type; /* 1: of a queue pair */
+    int device;
+    uint64_t request;
+    int opcode, queue_pair;
+    size_t length;
+};
+struct rs_profile_net_socket {
+    uint8_t type; /* 1 */
+    int fd, op;
+    size_t length;
 };
 
 /* Their heads are alike but for the width of `type`. */
@@ -155,6 +185,7 @@ struct rs_profile_v2 { /* and v3 */
         struct rs_profile_coll_v2 coll;
         struct rs_profile_p2p_v2 p2p;
         struct rs_profile_proxy_op proxy_op;
+        struct rs_profile_net_plugin net_plugin; /* v3 */
     };
 };
 struct rs_profile_v4 {
@@ -164,6 +195,7 @@ struct rs_profile_v4 {
         struct rs_profile_p2p_v4 p2p;
         struct rs_profile_proxy_op proxy_op;
         struct rs_profile_kernel_ch kernel_ch;
+        struct rs_profile_net_plugin net_plugin;
     };
 };
 struct rs_profile_v5 { /* and v6 */
@@ -175,6 +207,7 @@ struct rs_profile_v5 { /* and v6 */
         struct rs_profile_p2p_api p2p_api;
         struct rs_profile_proxy_op proxy_op;
         struct rs_profile_kernel_ch kernel_ch;
+        struct rs_profile_net_plugin net_plugin;
     };
 };
 

@@ -5,9 +5,9 @@
  * NCCL tells of an operation by up to three kinds of event: the API call (from v5, from inside the
  * wrapped call), the task (when it is enqueued, in another order than that of the calls), and its
  * kernel channels (from v3) and proxy operations. It is done when the last of both is: data may
- * still be on its way when the kernel has ended. What NCCL tells within a proxy operation (steps,
- * network events) is not asked for: it is many events for each message. All of an operation have
- * one execution (execution.h), whose handle is the handle of its API and task events; only channels
+ * still be on its way when the kernel has ended. Steps of a proxy operation and network events
+ * below them are summed up (proxy.h): they are many for each message. All of an operation have one
+ * execution (execution.h), whose handle is the handle of its API and task events; only channels
  * have their own. The wrapped call gives the facts: an API event is of the thread's current call, a
  * task that names none (before v5) of the call with its function, buffers and size among those of
  * the thread's group. NCCL's own sequence number counts by function and is not used. Where the
@@ -27,6 +27,7 @@
 #include "library.h"
 #include "ops-numbers.h"
 #include "profiler-abi.h"
+#include "proxy.h"
 #include "record.h"
 #include "unobserved.h"
 
@@ -50,6 +51,7 @@ struct event {
     bool is_beside;          /* a proxy operation: kernel channels are told of, too */
     uint64_t count;
     unsigned channels;
+    const struct rs_profile_net_plugin *net;
 };
 
 #define HANDLE_NOTHING 1u /* of events that we were told of and don't need */
@@ -275,12 +277,27 @@ static uint64_t start_while_off(struct context *x, const struct event *e)
     return HANDLE_OFF;
 }
 
+static uint64_t net_bytes(const struct rs_profile_net_plugin *net)
+{
+    if (net && net->data && net->id == RS_PROFILE_NET_IB_1)
+        return ((const struct rs_profile_net_ib *)net->data)->length;
+    if (net && net->data && net->id == RS_PROFILE_NET_SOCKET_1)
+        return ((const struct rs_profile_net_socket *)net->data)->length;
+    return 0;
+}
+
 static void start(struct context *x, void **handle, const struct event *e)
 {
     uint64_t h = 0;
     *handle = NULL;
     if (!rs_core->on[RS_ON_KEEP])
         return;
+    if (e->type == RS_PROFILE_PROXY_STEP || e->type == RS_PROFILE_NET_PLUGIN) {
+        h = e->type == RS_PROFILE_PROXY_STEP ? rs_proxy_step(rs_channel_sums(e->parent))
+                                             : rs_proxy_net(e->parent, net_bytes(e->net));
+        *handle = (void *)(uintptr_t)h;
+        return;
+    }
     if (!rs_core->on[RS_ON_RECORD]) {
         *handle = (void *)(uintptr_t)start_while_off(x, e);
         return;
@@ -306,14 +323,22 @@ static void start(struct context *x, void **handle, const struct event *e)
 
 static int stop_event(void *handle)
 {
-    if (rs_core)
+    if (rs_core && !rs_proxy_stop((uintptr_t)handle))
         rs_channel_stop((uintptr_t)handle);
     return RS_NCCL_SUCCESS;
 }
 
-/* Before v4 no state is of interest: no arguments hold a timer. */
-static int ignore_state(void *handle, int state, void *arguments)
+static bool is_of_step(int state)
 {
+    return (state >= RS_PROFILE_STEP_SEND_GPU_WAIT && state <= RS_PROFILE_STEP_RECV_GPU_WAIT) ||
+           state == RS_PROFILE_STEP_SEND_PEER_WAIT;
+}
+
+/* Before v4 a step's state has no argument, and none holds a timer. */
+static int record_state_v1(void *handle, int state, void *arguments)
+{
+    if (rs_core && is_of_step(state))
+        rs_proxy_state((uintptr_t)handle, state, 0);
     return RS_NCCL_SUCCESS;
 }
 
@@ -323,6 +348,13 @@ static struct rs_device_clock *any_clock;
 static int record_state(void *handle, int state, void *arguments)
 {
     uint64_t timer;
+    size_t bytes = 0;
+    if (rs_core && is_of_step(state)) {
+        if (arguments)
+            memcpy(&bytes, arguments, sizeof bytes);
+        rs_proxy_state((uintptr_t)handle, state, bytes);
+        return RS_NCCL_SUCCESS;
+    }
     if (state != RS_PROFILE_KERNEL_CH_STOP || !arguments || !rs_core || !any_clock)
         return RS_NCCL_SUCCESS;
     memcpy(&timer, arguments, sizeof timer);
@@ -344,8 +376,8 @@ static int finalize(void *context)
 /* ---- init, by version ---- */
 
 enum {
-    MASK_V1 = RS_PROFILE_COLL | RS_PROFILE_P2P | RS_PROFILE_PROXY_OP,
-    MASK_V3 = MASK_V1 | RS_PROFILE_KERNEL_CH,
+    MASK_V1 = RS_PROFILE_COLL | RS_PROFILE_P2P | RS_PROFILE_PROXY_OP | RS_PROFILE_PROXY_STEP,
+    MASK_V3 = MASK_V1 | RS_PROFILE_KERNEL_CH | RS_PROFILE_NET_PLUGIN,
     MASK_V5 = MASK_V3 | RS_PROFILE_GROUP_API | RS_PROFILE_COLL_API | RS_PROFILE_P2P_API,
 };
 
@@ -358,7 +390,7 @@ static int init(void **context, int *mask, int events, uint64_t id, int ranks, i
     int saved = errno;
     struct context *x = NULL;
     if (rs_core && rs_core->on[RS_ON_KEEP] && (rs_core->parts & RS_PART_NCCL) &&
-        rs_executions_init())
+        rs_executions_init() && rs_proxy_init())
         x = calloc(1, sizeof *x);
     if (x) {
         rs_device_clock_init(&x->clock);
@@ -432,7 +464,8 @@ static int start_v1(void *context, void **handle, void *descriptor)
     if (!context || !handle || !d)
         return RS_NCCL_SUCCESS;
     struct event e = event_of_head(&d->head);
-    e.parent = e.type == RS_PROFILE_PROXY_OP ? e.parent : 0; /* a task's is its group */
+    if (e.type == RS_PROFILE_COLL || e.type == RS_PROFILE_P2P)
+        e.parent = 0; /* a task's is its group */
     if (e.type == RS_PROFILE_COLL)
         READ_COLL(e, d->coll), READ_NUMBERS(e, d->coll);
     else if (e.type == RS_PROFILE_P2P)
@@ -454,6 +487,8 @@ static int start_v2_or_v3(void *context, void **handle, const struct rs_profile_
         e.parent = 0, READ_P2P(e, d->p2p), READ_NAMES(e, d->p2p);
     else if (e.type == RS_PROFILE_PROXY_OP)
         e.pid = d->proxy_op.pid, e.is_beside = v3;
+    else if (e.type == RS_PROFILE_NET_PLUGIN)
+        e.net = &d->net_plugin;
     start(context, handle, &e);
     return RS_NCCL_SUCCESS;
 }
@@ -482,6 +517,8 @@ static int start_v4(void *context, void **handle, void *descriptor)
         e.timer = d->kernel_ch.timer;
     else if (e.type == RS_PROFILE_PROXY_OP)
         e.pid = d->proxy_op.pid, e.is_beside = true;
+    else if (e.type == RS_PROFILE_NET_PLUGIN)
+        e.net = &d->net_plugin;
     start(context, handle, &e);
     return RS_NCCL_SUCCESS;
 }
@@ -514,6 +551,9 @@ static int start_v5(void *context, void **handle, void *descriptor) /* and v6 */
         break;
     case RS_PROFILE_PROXY_OP:
         e.pid = d->proxy_op.pid, e.is_beside = true;
+        break;
+    case RS_PROFILE_NET_PLUGIN:
+        e.net = &d->net_plugin;
     }
     start(context, handle, &e);
     return RS_NCCL_SUCCESS;
@@ -527,9 +567,9 @@ static int start_v5(void *context, void **handle, void *descriptor) /* and v6 */
         "Ringscope", (void (*)(void))init_function, start_function, stop_event, state_function,    \
         finalize}
 
-TABLE(1, init_v1, start_v1, ignore_state);
-TABLE(2, init_v1, start_v2, ignore_state);
-TABLE(3, init_v3, start_v3, ignore_state);
+TABLE(1, init_v1, start_v1, record_state_v1);
+TABLE(2, init_v1, start_v2, record_state_v1);
+TABLE(3, init_v3, start_v3, record_state_v1);
 TABLE(4, init_v4, start_v4, record_state);
 TABLE(5, init_v5, start_v5, record_state);
 TABLE(6, init_v5, start_v5, record_state);

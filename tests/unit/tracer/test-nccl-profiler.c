@@ -29,6 +29,7 @@ static struct rs_event slots[SLOTS];
 static struct rs_thread thread = {.ring = &ring, .slots = slots, .mask = SLOTS - 1, .limit = SLOTS};
 static struct rs_comm world = {.identity = 7, .id = 3, .rank = 1, .size = 4};
 static struct rs_comm alone;
+static const char *texts[16];
 static struct rs_type type = {.id = 9};
 
 static struct rs_thread *own_thread(void)
@@ -58,7 +59,19 @@ static void note_meta(const char *key, const char *value)
 {
 }
 
+static uint32_t place_of_text(const char *text, size_t bytes)
+{
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        if (!texts[i])
+            texts[i] = text;
+        if (strlen(texts[i]) == bytes && memcmp(texts[i], text, bytes) == 0)
+            return (uint32_t)i + 1;
+    }
+    return 0;
+}
+
 static struct rs_core core = {
+    .string = place_of_text,
     .parts = RS_PART_NCCL,
     .epoch = &epoch,
     .on = on,
@@ -352,6 +365,163 @@ static void execution_lasts_to_the_last_proxy_operation(void **state)
     }
 }
 
+/* ---- steps and network events ---- */
+
+static uint64_t field(const struct rs_event *e, const char *name)
+{
+    for (const struct rs_event *s = e + 1; s < slots + thread.head && s->op >= RS_OP_EXT; s++) {
+        struct rs_ext_fields x;
+        memcpy(&x, s, sizeof x);
+        for (unsigned k = 0; x.op == RS_EXT_FIELDS && k < x.n; k++)
+            if (strcmp(texts[x.field[k].name - 1], name) == 0)
+                return x.field[k].value;
+    }
+    return UINT64_MAX;
+}
+
+static void *begin_step(int version, void *context, void *operation)
+{
+    struct rs_profile_v1 one = {.head = {RS_PROFILE_PROXY_STEP, operation, 1}};
+    struct rs_profile_v2 two = {.head = {RS_PROFILE_PROXY_STEP, operation, 1}};
+    struct rs_profile_v4 four = {.head = {RS_PROFILE_PROXY_STEP, operation, 1}};
+    struct rs_profile_v5 five = {.head = {RS_PROFILE_PROXY_STEP, operation, 1}};
+    return start(version, context,
+                 version == 1   ? (void *)&one
+                 : version <= 3 ? (void *)&two
+                 : version == 4 ? (void *)&four
+                                : (void *)&five);
+}
+
+static void *begin_net(int version, void *context, void *step, int64_t id, void *data)
+{
+    struct rs_profile_net_plugin net = {id, data};
+    struct rs_profile_v2 three = {.head = {RS_PROFILE_NET_PLUGIN, step, 1}, .net_plugin = net};
+    struct rs_profile_v4 four = {.head = {RS_PROFILE_NET_PLUGIN, step, 1}, .net_plugin = net};
+    struct rs_profile_v5 five = {.head = {RS_PROFILE_NET_PLUGIN, step, 1}, .net_plugin = net};
+    return start(version, context,
+                 version == 3   ? (void *)&three
+                 : version == 4 ? (void *)&four
+                                : (void *)&five);
+}
+
+/* An operation that is told of with one proxy operation; *ret_call is its call, still entered. */
+static void *proxied(int version, void *context, struct rs_nccl_call *ret_call)
+{
+    static float buffer[10];
+    *ret_call = allreduce(10, buffer, buffer);
+    enter(ret_call);
+    struct rs_profile_v1 one = {.head = {RS_PROFILE_COLL, NULL, 1}};
+    struct rs_profile_v2 two = {.head = {RS_PROFILE_COLL, NULL, 1}};
+    struct rs_profile_v4 four = {.head = {RS_PROFILE_COLL, NULL, 1}};
+    struct rs_profile_v5 five = {.head = {RS_PROFILE_COLL_API, NULL, 1}};
+    one.coll.func = 4;
+    one.coll.datatype = 7;
+    two.coll.func = four.coll.func = five.coll_api.func = "AllReduce";
+    two.coll.datatype = four.coll.datatype = "ncclFloat32";
+    one.coll.send = two.coll.send = four.coll.send = buffer;
+    one.coll.recv = two.coll.recv = four.coll.recv = buffer;
+    one.coll.count = two.coll.count = four.coll.count = 10;
+    if (version >= 5) {
+        struct rs_profile_v5 task = {.head = {RS_PROFILE_COLL, start(version, context, &five), 1}};
+        task.coll.func = "AllReduce";
+        return start(version, context, &task);
+    }
+    return start(version, context,
+                 version == 1   ? (void *)&one
+                 : version <= 3 ? (void *)&two
+                                : (void *)&four);
+}
+
+static void *operation_of(int version, void *context, void *coll)
+{
+    struct rs_profile_v1 one = {.head = {RS_PROFILE_PROXY_OP, coll, 1}};
+    struct rs_profile_v2 two = {.head = {RS_PROFILE_PROXY_OP, coll, 1}};
+    one.proxy_op.pid = two.proxy_op.pid = getpid();
+    return version == 1   ? start(1, context, &one)
+           : version == 2 ? start(2, context, &two)
+                          : proxy_operation(version, context, coll, getpid());
+}
+
+static void let_time_pass(void)
+{
+    for (uint64_t from = rs_tick_monotonic(); rs_tick_monotonic() - from < 20000;)
+        ;
+}
+
+static void steps_and_network_events_are_summed_up(void **state)
+{
+    for (int version = 1; version <= 6; version++) {
+        int mask;
+        void *context = open_context(version, &mask);
+        const struct rs_profiler_table *table = tables[version];
+        fresh(state);
+        assert_true(mask & RS_PROFILE_PROXY_STEP);
+        assert_int_equal(!!(mask & RS_PROFILE_NET_PLUGIN), version >= 3);
+        struct rs_nccl_call c;
+        void *coll = proxied(version, context, &c);
+        void *operation = operation_of(version, context, coll);
+        size_t bytes[2] = {3000, 4096};
+        for (unsigned i = 0; i < 2; i++) {
+            void *step = begin_step(version, context, operation);
+            assert_non_null(step);
+            struct rs_profile_net_ib ib = {.type = 1, .length = bytes[i]};
+            struct rs_profile_net_socket socket = {.type = 1, .length = bytes[i]};
+            table->record_event_state(step, i ? 12 : 8, NULL);
+            let_time_pass();
+            table->record_event_state(step, i ? 10 : 9, &bytes[i]);
+            if (version >= 3) {
+                void *net = i ? begin_net(version, context, step, 2 << 16 | 1, &socket)
+                              : begin_net(version, context, step, 1 << 16 | 1, &ib);
+                let_time_pass();
+                table->stop_event(net);
+            }
+            table->stop_event(step);
+            table->stop_event(step); /* stale: nothing */
+        }
+        table->stop_event(operation);
+        assert_null(begin_step(version, context, operation));
+        if (version >= 3)
+            table->stop_event(channel(version, context, coll));
+        rs_nccl_leave_operation(&thread, &c, 0);
+        table->finalize(context);
+        struct rs_event e;
+        assert_int_equal(device_records(&e), 1);
+        const struct rs_event *at = slots;
+        while (!(at->flags & RS_EVENT_DEVICE))
+            at++;
+        assert_true(at->flags & RS_EVENT_EXT);
+        assert_int_equal(field(at, "proxy steps"), 2);
+        assert_int_equal(field(at, "proxy bytes"), version >= 4 ? 7096 : 0);
+        assert_true(field(at, "waited for the GPU (ns)") >= 40000);
+        assert_int_equal(field(at, "waited for the peer (ns)"), 0);
+        assert_int_equal(field(at, "network events"), version >= 3 ? 2 : UINT64_MAX);
+        assert_int_equal(field(at, "network bytes"), version >= 3 ? 7096 : UINT64_MAX);
+        assert_true(version < 3 || field(at, "network (ns)") >= 40000);
+        assert_true(version < 3 || field(at, "waited for the network (ns)") >= 40000);
+    }
+}
+
+/* An operation of another process's, of nothing, and data that no version knows. */
+static void steps_without_an_operation_are_nothing(void **state)
+{
+    int mask;
+    void *context = open_context(5, &mask);
+    assert_null(begin_step(5, context, NULL));
+    assert_null(begin_step(5, context, (void *)77));
+    assert_null(begin_net(5, context, NULL, 1 << 16 | 1, NULL));
+    struct rs_nccl_call c;
+    void *operation = operation_of(5, context, proxied(5, context, &c));
+    void *step = begin_step(5, context, operation);
+    void *net = begin_net(5, context, step, 9 << 16 | 9, &c);
+    assert_non_null(net);
+    assert_null(begin_net(5, context, net, 1 << 16 | 1, NULL));
+    tables[5]->record_event_state(net, 9, NULL);
+    tables[5]->stop_event(net);
+    tables[5]->stop_event(step);
+    tables[5]->stop_event(operation);
+    rs_nccl_leave_operation(&thread, &c, 0);
+}
+
 static void without_wrappers_events_tell_what_ran(void **state)
 {
     int mask;
@@ -610,6 +780,8 @@ int main(void)
         TEST(tasks_of_a_group_find_their_calls),
         TEST(proxy_operations_of_this_process_alone_count),
         TEST(execution_lasts_to_the_last_proxy_operation),
+        TEST(steps_and_network_events_are_summed_up),
+        TEST(steps_without_an_operation_are_nothing),
         TEST(without_wrappers_events_tell_what_ran),
         TEST(execution_under_way_at_a_switch_off_is_recorded),
         TEST(call_of_a_time_off_has_no_execution),
