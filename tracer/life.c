@@ -199,6 +199,7 @@ bool rs_life_start(void)
     rs_state.pid = (int32_t)getpid();
     if (!map_control()) {
         rs_life_stop();
+        rs_say("nothing is recorded: no memory for the capture: %s", strerrordesc_np(errno));
         return false;
     }
     if (!rs_writer_open()) {
@@ -383,6 +384,10 @@ void rs_life_go_on(void)
         rs_state.ended = false;
         rs_state.kill_safe = false; /* the rings have no names any more */
         rs_meta_set_locked("kill_safe", "no: an exec failed");
+        if (rs_writer_claim(0)) { /* that stands in the file before a kill can come */
+            rs_writer_drain();
+            rs_writer_release();
+        }
         errno = saved;
     }
     rs_unlock();

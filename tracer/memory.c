@@ -66,8 +66,10 @@ void *rs_memory_map(const char *prefix, unsigned number, size_t bytes, size_t re
     int why = errno;
     p = mmap(NULL, reserve, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
              0);
+    if (p == MAP_FAILED)
+        return NULL;
     errno = why;
-    return p == MAP_FAILED ? NULL : p;
+    return p;
 }
 
 #define PIECE ((size_t)256 << 10)

@@ -116,11 +116,32 @@ void rs_thread_name(uint32_t tid, const char *name)
     rs_unlock();
 }
 
+/* A thread without memory for a ring looks for it again, but not at each of its calls. */
+#define LOOKS_AGAIN_NS 100000000u
+static uint64_t no_memory_until_ns; /* atomic */
+
+static bool is_without_memory(void)
+{
+    uint64_t until = __atomic_load_n(&no_memory_until_ns, __ATOMIC_RELAXED);
+    return until && rs_tick_monotonic() < until;
+}
+
+static void note_no_memory(int error)
+{
+    static const char lost[] = "some threads had no memory for a ring: their calls are missing";
+    if (!no_memory_until_ns)
+        rs_say("%s: %s", lost, strerrordesc_np(error));
+    __atomic_store_n(&no_memory_until_ns, rs_tick_monotonic() + LOOKS_AGAIN_NS, __ATOMIC_RELAXED);
+    rs_meta_set_locked("off.threads", lost);
+}
+
 static bool enter_list(struct rs_thread_entry *e)
 {
     e->thread.number = rs_state.thread_number;
-    if (!map_ring(e))
+    if (!map_ring(e)) {
+        note_no_memory(errno);
         return false;
+    }
     rs_state.thread_number++;
     define(e);
     e->next = rs_state.threads;
@@ -153,6 +174,8 @@ static struct rs_thread_entry *attach_locked(void)
     if (!rs_state.control && !rs_life_start())
         return NULL;
     struct rs_thread_entry *e = new_entry();
+    if (!e)
+        note_no_memory(ENOMEM);
     if (e && !enter_list(e)) {
         free_entry(e);
         e = NULL;
@@ -173,6 +196,8 @@ static bool give_ring(struct rs_thread *t)
 {
     struct rs_thread_entry *e =
         (struct rs_thread_entry *)((char *)t - offsetof(struct rs_thread_entry, thread));
+    if (is_without_memory())
+        return false;
     int saved = errno;
     rs_lock();
     bool done = rs_state.on[RS_ON_KEEP] && (rs_state.control || rs_life_start()) && enter_list(e);
@@ -190,6 +215,8 @@ struct rs_thread *rs_thread_attach(void)
     struct rs_thread_entry *own = have_key ? pthread_getspecific(key) : NULL;
     if (own)
         return &own->thread;
+    if (is_without_memory())
+        return NULL;
     int saved = errno;
     rs_lock();
     struct rs_thread_entry *e = rs_state.on[RS_ON_KEEP] ? attach_locked() : NULL;

@@ -99,6 +99,15 @@ def check_ways(build, program, work):
         print("ok", way, flush=True)
 
 
+def check_exec_kill(build, program, work):
+    """Its rings lost their names: the capture says so at once."""
+    capture, = traced(build, program, "exec-kill", work, "exec-kill")
+    assert calls(build, capture) == 10, calls(build, capture)
+    said = ask(build, capture, "SELECT value AS x FROM meta WHERE key LIKE '%/kill_safe'")
+    assert said == "no: an exec failed", said
+    print("ok exec-kill", flush=True)
+
+
 def check_thread_exit(build, program, work):
     """A thread ends the process while others record: all that they had recorded is whole."""
     for i in range(10):
@@ -150,6 +159,7 @@ def main(which, build, program):
             check_export_without_end(build, program, work)
             return
         check_ways(build, program, work)
+        check_exec_kill(build, program, work)
         check_thread_exit(build, program, work)
 
 

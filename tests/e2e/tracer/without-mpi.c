@@ -74,6 +74,47 @@ static void break_stderr(void)
     execl("/proc/self/exe", "without-mpi", "plain", NULL);
 }
 
+/* From now on the process may take this much more address space. */
+static void limit_memory(rlim_t more)
+{
+    char text[64] = "";
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (!f || !fgets(text, sizeof text, f))
+        exit(1);
+    fclose(f);
+    rlim_t most = strtoull(text, NULL, 10) * (rlim_t)sysconf(_SC_PAGESIZE) + more;
+    if (setrlimit(RLIMIT_AS, &(struct rlimit){most, most}) != 0)
+        exit(1);
+}
+
+/* Killed right after an exec that failed. */
+static void fail_to_become(void)
+{
+    char name[] = "passwd", *const argv[] = {name, NULL};
+    fexecve(open("/etc/passwd", O_RDONLY | O_CLOEXEC), argv, environ);
+    raise(SIGKILL);
+}
+
+static void *make_calls(void *n)
+{
+    calls(*(int *)n);
+    return NULL;
+}
+
+/* A thread has its stack, and no more than that. */
+static void thread_without_memory(void)
+{
+    pthread_attr_t small;
+    pthread_t thread;
+    int n = 1000;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 128 << 10);
+    limit_memory(512 << 10);
+    if (pthread_create(&thread, &small, make_calls, &n) != 0)
+        exit(1);
+    pthread_join(thread, NULL);
+}
+
 static void fork_both(void)
 {
     fflush(stdout);
@@ -152,14 +193,18 @@ int main(int argc, char **argv)
         const char *name;
         void (*work)(void);
     } ways[] = {
-        {"close-all", close_all},          {"fork-both", fork_both},     {"daemon", become_daemon},
-        {"thread-exit", exit_in_a_thread}, {"children", spawn_children},
+        {"close-all", close_all},      {"fork-both", fork_both},
+        {"daemon", become_daemon},     {"thread-exit", exit_in_a_thread},
+        {"children", spawn_children},  {"thread-memory", thread_without_memory},
+        {"exec-kill", fail_to_become},
     };
     const char *way = argc > 1 ? argv[1] : "plain";
     if (!strcmp(way, "take-stderr")) /* before the first call */
         take_stderr();
     if (!strcmp(way, "break-stderr"))
         break_stderr();
+    if (!strcmp(way, "no-memory"))
+        limit_memory(8 << 20);
     calls(10);
     for (unsigned i = 0; i < sizeof ways / sizeof *ways; i++)
         if (!strcmp(ways[i].name, way))
