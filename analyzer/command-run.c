@@ -12,6 +12,7 @@
 #include "launch.h"
 #include "merge.h"
 #include "mpirun.h"
+#include "program-file.h"
 #include "settings.h"
 
 typedef struct {
@@ -109,12 +110,35 @@ static gchar *make_folder(const gchar *wanted, const gchar *program, const gchar
     return NULL;
 }
 
+static gboolean is_sanitizer(const gchar *library)
+{
+    g_autofree gchar *base = g_path_get_basename(library);
+    return g_str_has_prefix(base, "libasan.so");
+}
+
+/* The tracer, then what the user preloads. But the address sanitizer's library ends a program where
+ * it isn't first: it goes before both, whether the user preloads it or the program asks for it. */
+static gchar *make_preload(const gchar *tracer, const RsProgramFile *file)
+{
+    const gchar *preloaded = g_getenv("LD_PRELOAD");
+    g_auto(GStrv) words = g_strsplit_set(preloaded ? preloaded : "", ": ", -1);
+    g_autoptr(GString) first = g_string_new(NULL), rest = g_string_new(tracer);
+    for (guint i = 0; words[i]; i++) {
+        if (words[i][0] && is_sanitizer(words[i]))
+            g_string_append_printf(first, "%s:", words[i]);
+        else if (words[i][0])
+            g_string_append_printf(rest, ":%s", words[i]);
+    }
+    if (file->asan && !first->len)
+        g_string_append_printf(first, "%s:", file->asan);
+    return g_strconcat(first->str, rest->str, NULL);
+}
+
 /* What a traced process is told, as NAME, VALUE pairs. */
 static GPtrArray *make_settings(const Options *o, const gchar *folder, const gchar *run_id,
-                                const gchar *tracer)
+                                const gchar *tracer, const RsProgramFile *file)
 {
     GPtrArray *s = g_ptr_array_new_with_free_func(g_free);
-    const gchar *preloaded = g_getenv("LD_PRELOAD");
     const gchar *pairs[][2] = {
         {"RINGSCOPE_DIR", folder},
         {"RINGSCOPE_RUN_ID", run_id},
@@ -128,8 +152,7 @@ static GPtrArray *make_settings(const Options *o, const gchar *folder, const gch
         g_ptr_array_add(s, g_strdup(pairs[i][1]));
     }
     g_ptr_array_add(s, g_strdup("LD_PRELOAD"));
-    g_ptr_array_add(s, preloaded && preloaded[0] ? g_strconcat(tracer, ":", preloaded, NULL)
-                                                 : g_strdup(tracer));
+    g_ptr_array_add(s, make_preload(tracer, file));
     return s;
 }
 
@@ -175,15 +198,22 @@ static guint count_captures(const gchar *folder)
 /* Whose fault it is depends on how what we started ended. `trace`: what was to be recorded where
  * that is not the default. */
 static void say_nothing_recorded(const gchar *folder, const Launcher *l, const gchar *program,
-                                 const gchar *trace, int status)
+                                 const RsProgramFile *file, const gchar *trace, int status)
 {
+    if (file->is_static) {
+        fprintf(stderr,
+                "ringscope: %s: nothing was recorded: %s is statically linked, so that no loader "
+                "puts the tracer before it: link it without -static\n",
+                folder, program);
+        return;
+    }
     if (status == 0) {
         g_autofree gchar *left =
             trace ? g_strdup_printf("called nothing of what was to be recorded (%s)", trace)
                   : g_strdup("called no MPI, NCCL or Gloo");
         fprintf(stderr,
-                "ringscope: %s: nothing was recorded: the program %s, is statically linked, or "
-                "could not write there (then it said so above)\n",
+                "ringscope: %s: nothing was recorded: the program %s, started one that is "
+                "statically linked, or could not write there (then it said so above)\n",
                 folder, left);
         return;
     }
@@ -244,7 +274,9 @@ int rs_command_run(const RsCommand *self, int argc, char **argv)
     g_autofree gchar *folder = tracer ? make_folder(o.folder, program[0], run_id, &error) : NULL;
     if (!folder)
         return rs_command_fail(error);
-    g_autoptr(GPtrArray) settings = make_settings(&o, folder, run_id, tracer);
+    g_auto(RsProgramFile) file = {0};
+    rs_program_file_read(&file, program[0]);
+    g_autoptr(GPtrArray) settings = make_settings(&o, folder, run_id, tracer, &file);
     guint before = count_captures(folder);
     if (!launch(&o, &launcher, settings, program, &status, &error)) {
         g_rmdir(folder); /* only an empty one goes */
@@ -254,7 +286,7 @@ int rs_command_run(const RsCommand *self, int argc, char **argv)
         merge(folder);
     } else {
         const gchar *trace = o.trace ? o.trace : g_getenv("RINGSCOPE_TRACE");
-        say_nothing_recorded(folder, &launcher, program[0], trace, status);
+        say_nothing_recorded(folder, &launcher, program[0], &file, trace, status);
         g_rmdir(folder);
     }
     return status;
