@@ -56,6 +56,7 @@ int rs_command_export(const RsCommand *self, int argc, char **argv)
         {"format", 0, 0, G_OPTION_ARG_STRING, &o.format, "chrome, sqlite or csv", "FORMAT"},
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &o.output, "the file to write", "FILE"},
         RS_SCOPE_ENTRIES(o.scope),
+        RS_COMMAND_RUN_ENTRIES,
         {"kinds", 0, 0, G_OPTION_ARG_STRING, &o.kinds,
          "only these: call, device, range, span, mark, counter, lost, io", "KIND,..."},
         G_OPTION_ENTRY_NULL,
@@ -68,7 +69,8 @@ int rs_command_export(const RsCommand *self, int argc, char **argv)
     if (o.format && !format)
         return rs_command_usage(self, "no format '%s': chrome, sqlite or csv", o.format);
     if (argc < 2)
-        return rs_command_usage(self, "which run? Give a run folder, captures or an .sqlite file");
+        return rs_command_usage(
+            self, "which run? Give a run folder, captures, an .sqlite file or traces");
     if (!format)
         return rs_command_usage(self, "which format? Give --format chrome, sqlite or csv");
     if (!o.output || !*o.output)
@@ -79,5 +81,8 @@ int rs_command_export(const RsCommand *self, int argc, char **argv)
             "--kinds %s: expected call, device, range, span, mark, counter, lost "
             "or io, with commas",
             o.kinds);
+    for (int i = 1; i < argc; i++)
+        if (rs_command_is_same_file(argv[i], o.output))
+            return rs_command_usage(self, "-o %s: is the run itself: name another file", o.output);
     return export_run(&o, format, kinds, argc, argv);
 }

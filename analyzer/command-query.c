@@ -2,7 +2,7 @@
 /*
  * command-query.c - `ringscope query RUN SQL`: read-only SQL over a run.
  *
- * Asks the run's .sqlite file; of captures one is made for the time of the question.
+ * Asks the run's .sqlite file; of captures and traces one is made for the time of the question.
  */
 #include <glib/gstdio.h>
 #include <math.h>
@@ -215,6 +215,7 @@ int rs_command_query(const RsCommand *self, int argc, char **argv)
         {"timeout", 0, 0, G_OPTION_ARG_DOUBLE, &o.timeout_s, "stop after S seconds (60)", "S"},
         {"schema", 0, 0, G_OPTION_ARG_NONE, &o.schema,
          "print tables, columns and views of a run (schemas/trace.sql), and ask nothing", NULL},
+        RS_COMMAND_RUN_ENTRIES,
         G_OPTION_ENTRY_NULL,
     };
     static const gchar *const formats[] = {"table", "csv", "json", NULL};

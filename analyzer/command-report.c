@@ -78,6 +78,7 @@ int rs_command_report(const RsCommand *self, int argc, char **argv)
     const GOptionEntry entries[] = {
         {"format", 0, 0, G_OPTION_ARG_STRING, &o.format, "text (default) or json", "FORMAT"},
         RS_SCOPE_ENTRIES(o.scope),
+        RS_COMMAND_RUN_ENTRIES,
         {"fail-on", 0, 0, G_OPTION_ARG_STRING, &o.fail_on, fail_on_help, "KIND,..."},
         G_OPTION_ENTRY_NULL,
     };
@@ -88,7 +89,8 @@ int rs_command_report(const RsCommand *self, int argc, char **argv)
     if (!format)
         return rs_command_usage(self, "no format '%s': text or json", o.format);
     if (argc < 2)
-        return rs_command_usage(self, "which run? Give a run folder, captures or an .sqlite file");
+        return rs_command_usage(
+            self, "which run? Give a run folder, captures, an .sqlite file or traces");
     if (o.fail_on && !*o.fail_on)
         return rs_command_usage(self, "--fail-on: no kind of finding given; there are %s", kinds);
     g_auto(GStrv) fail_on = o.fail_on ? g_strsplit(o.fail_on, ",", -1) : NULL;

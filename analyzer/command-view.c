@@ -16,7 +16,8 @@ static gboolean wants_help(int argc, char **argv)
 int rs_command_view(const RsCommand *self, int argc, char **argv)
 {
     if (argc < 2)
-        return rs_command_usage(self, "which run? Give a run folder, captures or an .sqlite file");
+        return rs_command_usage(
+            self, "which run? Give a run folder, captures, an .sqlite file or traces");
     g_autoptr(GError) error = NULL;
     g_autofree gchar *viewer = rs_beside_find_viewer(&error);
     if (!viewer)

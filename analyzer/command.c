@@ -3,13 +3,16 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "plural.h"
+#include "scope.h"
 
 #define WARNINGS_SHOWN 20
 
 gboolean rs_command_quiet;
+gchar *rs_command_rank;
 
 static GOptionContext *make_context(const RsCommand *self, const GOptionEntry *entries,
                                     gboolean strict)
@@ -98,14 +101,39 @@ void rs_command_progress(gdouble share, const gchar *what, gpointer data)
     }
 }
 
+gboolean rs_command_run_options(RsRunOptions *options, GArray **ret_ranks, GError **error)
+{
+    *options = (RsRunOptions){0};
+    *ret_ranks = NULL;
+    if (!rs_command_rank)
+        return TRUE;
+    *ret_ranks = rs_scope_parse_list(rs_command_rank, "rank", error);
+    if (!*ret_ranks)
+        return FALSE;
+    options->ranks = (const gint32 *)(void *)(*ret_ranks)->data;
+    options->n_ranks = (*ret_ranks)->len;
+    return TRUE;
+}
+
+gboolean rs_command_is_same_file(const gchar *a, const gchar *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 RsModel *rs_command_open(int argc, char **argv)
 {
     g_autoptr(GPtrArray) paths = g_ptr_array_new();
     for (int i = 1; i < argc; i++)
         g_ptr_array_add(paths, argv[i]);
     g_ptr_array_add(paths, NULL);
+    RsRunOptions options;
+    g_autoptr(GArray) ranks = NULL;
     g_autoptr(GError) error = NULL;
-    RsModel *m = rs_run_open((const gchar *const *)paths->pdata, rs_command_progress, NULL, &error);
+    RsModel *m = NULL;
+    if (rs_command_run_options(&options, &ranks, &error))
+        m = rs_run_open_as((const gchar *const *)paths->pdata, &options, rs_command_progress, NULL,
+                           &error);
     rs_command_progress(1, "", NULL);
     if (!m)
         rs_command_fail(error);

@@ -30,6 +30,14 @@ struct RsCommand {
 /* True after --quiet: no progress, no notes. */
 extern gboolean rs_command_quiet;
 
+/* --rank of commands that open a run, NULL not given: a row for their GOptionEntry array. */
+extern gchar *rs_command_rank;
+#define RS_COMMAND_RUN_ENTRIES                                                                     \
+    {                                                                                              \
+        "rank", 0, 0, G_OPTION_ARG_STRING, &rs_command_rank,                                       \
+            "of traces of other tools: each file's rank, in their order", "LIST"                   \
+    }
+
 /*
  * Parses the options of `self` (`entries` may be NULL), and --help and --quiet. argv[0] is the
  * command's name. What is left of argv are its arguments, from 1. FALSE: the command is over and
@@ -46,6 +54,11 @@ int rs_command_fail(const GError *error);
 /* An RsProgress: a line on a terminal's stderr for work over a second; share >= 1 wipes it. */
 void rs_command_progress(gdouble share, const gchar *what, gpointer data);
 
+/* What --rank says: ranks to free with g_array_unref, NULL where it isn't given; FALSE and `error`.
+ */
+gboolean rs_command_run_options(RsRunOptions *options, GArray **ret_ranks, GError **error);
+/* Whether two names are of one file. */
+gboolean rs_command_is_same_file(const gchar *a, const gchar *b);
 /* Opens the run that argv[1..argc) name; prints the failure and returns NULL. */
 RsModel *rs_command_open(int argc, char **argv);
 /* Prints what was lost while reading, at most a screenful. */

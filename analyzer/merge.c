@@ -58,12 +58,22 @@ static gboolean recover_all(const RsRunFiles *files, GPtrArray *notes)
     return TRUE;
 }
 
-static gchar *default_prefix(const gchar *path)
+static gchar *default_prefix(const gchar *path, gboolean is_trace)
 {
     if (g_file_test(path, G_FILE_TEST_IS_DIR))
         return g_build_filename(path, "run", NULL);
     gsize n = strlen(path);
-    return g_strndup(path, g_str_has_suffix(path, ".rsc") ? n - 4 : n);
+    if (g_str_has_suffix(path, ".rsc"))
+        return g_strndup(path, n - 4);
+    if (!is_trace)
+        return g_strdup(path);
+    static const gchar *const ends[] = {".gz", ".zst", ".json", ".sqlite", ".jsonl", ".log"};
+    for (guint i = 0; i < G_N_ELEMENTS(ends); i++) /* ".json.gz" is two of them */
+        n -= n > strlen(ends[i]) &&
+                     strncmp(path + n - strlen(ends[i]), ends[i], strlen(ends[i])) == 0
+                 ? strlen(ends[i])
+                 : 0;
+    return g_strdup_printf("%.*s-run", (int)n, path); /* never the trace itself */
 }
 
 static void add_notes(RsModel *m, const GPtrArray *notes)
@@ -112,18 +122,20 @@ RsModel *rs_merge(const RsMerge *what, gchar ***ret_written, GError **error)
     g_autoptr(RsRunFiles) files = rs_run_files_find(paths, error);
     if (!files)
         return NULL;
-    if (files->captures->len == 0) {
+    if (files->captures->len + files->traces->len == 0) {
         g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE,
-                    "%s: holds no captures (.rsc): there is nothing to merge", what->path);
+                    "%s: holds no captures (.rsc) and no traces: there is nothing to merge",
+                    what->path);
         return NULL;
     }
     g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
     recover_all(files, notes);
-    g_autoptr(RsModel) m = rs_run_open(paths, what->progress, what->data, error);
+    g_autoptr(RsModel) m = rs_run_open_as(paths, what->options, what->progress, what->data, error);
     if (!m)
         return NULL;
     add_notes(m, notes);
-    g_autofree gchar *prefix = what->prefix ? g_strdup(what->prefix) : default_prefix(what->path);
+    g_autofree gchar *prefix =
+        what->prefix ? g_strdup(what->prefix) : default_prefix(what->path, files->traces->len > 0);
     g_autoptr(GPtrArray) written = g_ptr_array_new_with_free_func(g_free);
     if (!write_targets(what, m, prefix, written, error))
         return NULL;

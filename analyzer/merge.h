@@ -12,11 +12,13 @@
 G_BEGIN_DECLS
 
 typedef struct {
-    const gchar *path;    /* a run folder or one capture */
-    const gchar *prefix;  /* NULL: PATH/run of a folder, the capture's name without .rsc */
+    const gchar *path;    /* a run folder, one capture or one trace */
+    const gchar *prefix;  /* NULL: PATH/run of a folder, the capture's name without .rsc, a trace's
+                           * with -run in place of what its name ends on */
     const gchar *formats; /* "chrome,sqlite" or one of them; NULL both */
     RsProgress progress;  /* may be NULL */
     gpointer data;
+    const RsRunOptions *options; /* may be NULL */
 } RsMerge;
 
 /* Returned: the model that was written; `ret_written` (may be NULL) takes the files' names, free

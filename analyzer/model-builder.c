@@ -71,6 +71,7 @@ void rs_builder_free(RsBuilder *b)
     g_free(b->rank_of_process);
     g_free(b->whole_ns);
     g_free(b->process_of_track);
+    g_free(b->nests);
     g_clear_pointer(&b->comm_rank_of, g_hash_table_unref);
     g_free(b);
 }
@@ -105,9 +106,19 @@ RsProcess *rs_builder_process(RsBuilder *b, guint32 process)
 guint32 rs_builder_add_track(RsBuilder *b, guint32 process, const gchar *name, guint64 tid,
                              gboolean device)
 {
-    RsRawTrack t = {process, rs_builder_string(b, name), tid, device};
+    RsRawTrack t = {process, rs_builder_string(b, name), tid, device, FALSE};
     g_array_append_val(b->tracks, t);
     return b->tracks->len - 1;
+}
+
+void rs_builder_set_track(RsBuilder *b, guint32 track, guint32 process, const gchar *name,
+                          gboolean device)
+{
+    RsRawTrack *t = &g_array_index(b->tracks, RsRawTrack, track);
+    t->process = process;
+    t->device = device;
+    t->nests = TRUE;
+    t->name = rs_builder_string(b, name);
 }
 
 RsStr rs_builder_string(RsBuilder *b, const gchar *text)
@@ -230,6 +241,23 @@ guint32 rs_builder_event(RsBuilder *b, guint32 track, guint32 sig, gint64 start,
     return b->events->len - 1;
 }
 
+void rs_builder_end(RsBuilder *b, guint32 event, gint64 end, guint16 flags_off)
+{
+    if (event == RS_NONE)
+        return;
+    RsRawEvent *e = &g_array_index(b->events, RsRawEvent, event);
+    e->end = MAX(e->start, end);
+    e->flags &= (guint16)~flags_off;
+}
+
+void rs_builder_number(RsBuilder *b, guint32 event, guint32 seq)
+{
+    if (event == RS_NONE)
+        return;
+    g_array_index(b->events, RsRawEvent, event).seq = seq;
+    g_array_index(b->events, RsRawEvent, event).flags |= RS_FLAG_SEQ;
+}
+
 static void add_extra(RsBuilder *b, guint32 event, RsExtraKind kind, gint32 source, gint32 tag,
                       guint64 value)
 {
@@ -286,4 +314,35 @@ void rs_builder_meta(RsBuilder *b, guint32 process, const gchar *key, const gcha
 {
     gchar *full = process == RS_NONE ? g_strdup(key) : g_strdup_printf("#%u/%s", process, key);
     g_hash_table_replace(b->model->meta, full, g_utf8_make_valid(value, -1));
+}
+
+/* ---- taking back ---- */
+
+RsBuilderMark rs_builder_mark(const RsBuilder *b)
+{
+    return (RsBuilderMark){b->processes->len, b->tracks->len, b->events->len, b->extras->len,
+                           b->model->args->len};
+}
+
+static gboolean is_of_later_process(gpointer key, gpointer value, gpointer data)
+{
+    const gchar *k = key;
+    return k[0] == '#' && strtoul(k + 1, NULL, 10) >= *(const guint *)data;
+}
+
+void rs_builder_take_back(RsBuilder *b, const RsBuilderMark *mark)
+{
+    guint processes = mark->processes;
+    for (guint i = 0; i < b->raw_comms->len; i++) {
+        GArray *joins = g_array_index(b->raw_comms, RsRawComm, i).joins;
+        for (guint k = joins->len; k-- > 0;)
+            if (g_array_index(joins, RsJoin, k).process >= processes)
+                g_array_remove_index(joins, k);
+    }
+    g_hash_table_foreach_remove(b->model->meta, is_of_later_process, &processes);
+    g_ptr_array_set_size(b->processes, (gint)processes);
+    g_array_set_size(b->tracks, mark->tracks);
+    g_array_set_size(b->events, mark->events);
+    g_array_set_size(b->extras, mark->extras);
+    g_array_set_size(b->model->args, mark->args);
 }

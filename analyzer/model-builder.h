@@ -53,6 +53,11 @@ void rs_builder_set_text(gchar **field, const gchar *text);
 guint32 rs_builder_add_track(RsBuilder *b, guint32 process, const gchar *name, guint64 tid,
                              gboolean device);
 
+/* What the reader learned late: whose track it is, and what its events nest to: the depth of
+ * ranges. */
+void rs_builder_set_track(RsBuilder *b, guint32 track, guint32 process, const gchar *name,
+                          gboolean device);
+
 RsStr rs_builder_string(RsBuilder *b, const gchar *text);
 RsStr rs_builder_string_len(RsBuilder *b, const gchar *text, gsize bytes); /* made valid UTF-8 */
 
@@ -75,6 +80,10 @@ RsSig rs_builder_sig_init(RsBuilder *b, RsKind kind, const gchar *name);
 guint32 rs_builder_event(RsBuilder *b, guint32 track, guint32 sig, gint64 start, gint64 end,
                          guint16 flags, guint16 aux, guint32 seq);
 
+/* What was learned after the event was added: its end, its collective's number. */
+void rs_builder_end(RsBuilder *b, guint32 event, gint64 end, guint16 flags_off);
+void rs_builder_number(RsBuilder *b, guint32 event, guint32 seq);
+
 /* What only some events have. Where `source` is RS_PEER_UNKNOWN, so is `tag`. */
 void rs_builder_request(RsBuilder *b, guint32 event, guint64 request);
 void rs_builder_done(RsBuilder *b, guint32 event, guint64 request, gint32 source, gint32 tag);
@@ -89,6 +98,14 @@ void rs_builder_link(RsBuilder *b, guint32 event, guint32 other);
 /* A loss, for the reader of the report: file, offset, what. Printf-like. */
 void rs_builder_warn(RsBuilder *b, const gchar *path, guint64 offset, const gchar *format, ...)
     G_GNUC_PRINTF(4, 5);
+/* How much there is: to take back what was added since, but for strings, signatures,
+ * communicators, warnings and what is known of the whole run. */
+typedef struct {
+    guint processes, tracks, events, extras, args;
+} RsBuilderMark;
+RsBuilderMark rs_builder_mark(const RsBuilder *b);
+void rs_builder_take_back(RsBuilder *b, const RsBuilderMark *mark);
+
 /* `process` RS_NONE: of the run. The last value of a key wins. */
 void rs_builder_meta(RsBuilder *b, guint32 process, const gchar *key, const gchar *value);
 

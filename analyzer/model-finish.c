@@ -120,6 +120,7 @@ RsModel *rs_builder_finish(RsBuilder *b, RsFinishFlags flags)
     rs_order_ranks(b, flags);
     rs_align_ticks(b);
     rs_order_events(b);
+    rs_depths_find(b);
     rs_comms_resolve(b);
     find_off(b->model);
     if (!(flags & RS_FINISH_ORDER_ONLY)) {

@@ -31,6 +31,7 @@ typedef struct {
     RsStr name;
     guint64 tid;
     gboolean device;
+    gboolean nests; /* the depth of its ranges is not told: it is how they nest */
 } RsRawTrack;
 
 typedef struct {
@@ -58,6 +59,7 @@ struct _RsBuilder {
     gboolean cut_in_front;    /* some rank has such, or its capture was switched off */
     guint32 *rank_of_process; /* RsRank index */
     guint32 *process_of_track; /* by the model's track */
+    guint8 *nests;             /* by the model's track */
     GHashTable *comm_rank_of;  /* (comm, RsRank index) -> rank in comm + 1 */
 };
 
@@ -67,6 +69,8 @@ RsModel *rs_model_new(void);
 /* order.c: ranks, hosts, tracks and events into the model's arrays; times still in their units. */
 void rs_order_ranks(RsBuilder *b, RsFinishFlags flags);
 void rs_order_events(RsBuilder *b);
+/* depths.c: of ranges on tracks that have only times. */
+void rs_depths_find(RsBuilder *b);
 
 /* comms.c: members as RsRank indices, and the way back. */
 void rs_comms_resolve(RsBuilder *b);

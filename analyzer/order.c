@@ -265,6 +265,7 @@ static guint32 *lay_tracks(RsBuilder *b)
         count[g_array_index(b->events, RsRawEvent, i).track]++;
 
     b->process_of_track = g_new(guint32, b->tracks->len + 1);
+    b->nests = g_new0(guint8, b->tracks->len + 1);
     guint32 at = 0;
     for (guint i = 0; i < b->tracks->len; i++) {
         const RsRawTrack *raw = &g_array_index(b->tracks, RsRawTrack, order[i]);
@@ -277,6 +278,7 @@ static guint32 *lay_tracks(RsBuilder *b)
             r->first_track = i;
         g_array_append_val(b->model->tracks, t);
         b->process_of_track[i] = raw->process;
+        b->nests[i] = raw->nests != FALSE;
         first[order[i]] = at;
         at += t.n;
     }

@@ -10,6 +10,10 @@
 #include <unistd.h>
 
 #include "capture.h"
+#include "export/trace-sql.h"
+#include "readers/readers.h"
+
+#define SQLITE_APPLICATION_AT 68 /* of the file; SQLite file format, section 1.3.14 */
 
 gssize rs_run_file_read_head(const gchar *path, gchar head[RS_RUN_FILE_HEAD], GError **error)
 {
@@ -33,13 +37,21 @@ gboolean rs_run_file_head_is_sqlite(const gchar head[RS_RUN_FILE_HEAD])
     return memcmp(head, "SQLite format 3", RS_RUN_FILE_HEAD) == 0;
 }
 
-typedef enum {
-    CONTENT_CAPTURE,
-    CONTENT_SQLITE,
-    CONTENT_JSON,
-    CONTENT_EMPTY,
-    CONTENT_OTHER
-} Content;
+gboolean rs_run_file_is_own_sqlite(const gchar *path)
+{
+    guint8 head[SQLITE_APPLICATION_AT + 4] = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    gssize n = fd >= 0 ? pread(fd, head, sizeof head, 0) : -1;
+    if (fd >= 0)
+        close(fd);
+    guint32 id = 0;
+    for (guint i = 0; i < 4; i++)
+        id = id << 8 | head[SQLITE_APPLICATION_AT + i];
+    return n == sizeof head && rs_run_file_head_is_sqlite((const gchar *)head) &&
+           id == RS_TRACE_SQL_APPLICATION;
+}
+
+typedef enum { CONTENT_CAPTURE, CONTENT_SQLITE, CONTENT_EMPTY, CONTENT_OTHER } Content;
 
 static gboolean sniff(const gchar *path, Content *ret, GError **error)
 {
@@ -55,12 +67,13 @@ static gboolean sniff(const gchar *path, Content *ret, GError **error)
     else if (n == 0)
         *ret = CONTENT_EMPTY;
     else
-        *ret = head[0] == '{' || head[0] == '[' ? CONTENT_JSON : CONTENT_OTHER;
+        *ret = CONTENT_OTHER;
     return TRUE;
 }
 
 /* Named twice, by whatever path, read once. */
-static void add_capture(RsRunFiles *o, const gchar *path, gboolean named)
+static void add_to(RsRunFiles *o, GPtrArray *list, const RsReader *reader, const gchar *path,
+                   gboolean named)
 {
     GStatBuf st;
     gboolean there = g_stat(path, &st) == 0;
@@ -77,7 +90,29 @@ static void add_capture(RsRunFiles *o, const gchar *path, gboolean named)
     f->path = g_strdup(path);
     f->named = named;
     f->bytes = there ? (guint64)st.st_size : 0;
-    g_ptr_array_add(o->captures, f);
+    f->reader = reader;
+    g_ptr_array_add(list, f);
+}
+
+static void add_capture(RsRunFiles *o, const gchar *path, gboolean named)
+{
+    add_to(o, o->captures, NULL, path, named);
+}
+
+/* FALSE where no reader knows the file. */
+static gboolean add_trace(RsRunFiles *o, const gchar *path, gboolean named, GError **error)
+{
+    g_autoptr(RsInput) input = rs_input_open(path, error);
+    const RsReader *reader = input ? rs_reader_find(input) : NULL;
+    if (reader)
+        add_to(o, o->traces, reader, path, named);
+    else if (input)
+        g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE,
+                    "%s: neither a Ringscope capture nor an SQLite file, nor a trace of another "
+                    "tool that can be read; name a run folder, captures (.rsc), a .sqlite file or "
+                    "traces",
+                    path);
+    return reader != NULL;
 }
 
 static gboolean add_sqlite(RsRunFiles *o, const gchar *path, GError **error)
@@ -100,30 +135,22 @@ static gboolean add_file(RsRunFiles *o, const gchar *path, GError **error)
     case CONTENT_CAPTURE:
         add_capture(o, path, TRUE);
         return TRUE;
-    case CONTENT_SQLITE:
-        return add_sqlite(o, path, error);
-    case CONTENT_JSON:
-        g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE,
-                    "%s: a JSON file; of a run, name its folder, its captures (.rsc) or its "
-                    ".sqlite file",
-                    path);
-        return FALSE;
+    case CONTENT_SQLITE: /* what nobody knows is said where it is opened */
+        return (!rs_run_file_is_own_sqlite(path) && add_trace(o, path, TRUE, NULL)) ||
+               add_sqlite(o, path, error);
     case CONTENT_EMPTY:
         g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE,
-                    "%s: is empty; name a run folder, captures (.rsc) or a .sqlite file", path);
-        return FALSE;
-    default:
-        g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE,
-                    "%s: neither a Ringscope capture nor an SQLite file; name a run folder, "
-                    "captures (.rsc) or a .sqlite file",
+                    "%s: is empty; name a run folder, captures (.rsc), a .sqlite file or traces",
                     path);
         return FALSE;
+    default:
+        return add_trace(o, path, TRUE, error);
     }
 }
 
 static gint compare_names(gconstpointer a, gconstpointer c)
 {
-    return strcmp(*(const gchar *const *)a, *(const gchar *const *)c);
+    return strverscmp(*(const gchar *const *)a, *(const gchar *const *)c); /* rank2 before rank10 */
 }
 
 /* Names in a folder, sorted; NULL where it can't be read. */
@@ -172,6 +199,30 @@ static guint add_captures_below(RsRunFiles *o, const GPtrArray *names)
     return n;
 }
 
+/* Of a folder without captures: what other tools left there. */
+static guint add_traces_of(RsRunFiles *o, const GPtrArray *names, gboolean below)
+{
+    guint n = 0;
+    for (guint i = 0; i < names->len; i++) {
+        const gchar *path = g_ptr_array_index(names, i);
+        g_autofree gchar *name = g_path_get_basename(path);
+        g_autoptr(GError) cause = NULL;
+        if (name[0] == '.')
+            continue;
+        if (g_file_test(path, G_FILE_TEST_IS_DIR)) {
+            g_autoptr(GPtrArray) list =
+                below || g_file_test(path, G_FILE_TEST_IS_SYMLINK) ? NULL : list_folder(path, NULL);
+            n += list ? add_traces_of(o, list, TRUE) : 0;
+        } else if (add_trace(o, path, FALSE, &cause)) {
+            n++;
+        } else {
+            const gchar *why = rs_left_out_reason(cause, path);
+            rs_left_out_add(o->others, path, g_str_has_prefix(why, "neither ") ? "no trace" : why);
+        }
+    }
+    return n;
+}
+
 static gboolean add_folder(RsRunFiles *o, const gchar *path, GError **error)
 {
     g_autoptr(GPtrArray) names = list_folder(path, error);
@@ -183,9 +234,11 @@ static gboolean add_folder(RsRunFiles *o, const gchar *path, GError **error)
     g_autofree gchar *merged = g_build_filename(path, "run.sqlite", NULL);
     if (g_file_test(merged, G_FILE_TEST_IS_REGULAR))
         return add_sqlite(o, merged, error);
+    if (add_traces_of(o, names, FALSE) > 0)
+        return TRUE;
     g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE,
-                "%s: %s: no captures (.rsc) and no run.sqlite; was the program traced "
-                "(LD_PRELOAD), and is this its RINGSCOPE_DIR?",
+                "%s: %s: no captures (.rsc) and no run.sqlite, nor traces of other tools; was the "
+                "program traced (LD_PRELOAD), and is this its RINGSCOPE_DIR?",
                 path, names->len ? "no run folder" : "empty folder");
     return FALSE;
 }
@@ -218,6 +271,8 @@ void rs_run_files_free(RsRunFiles *files)
     if (!files)
         return;
     g_ptr_array_unref(files->captures);
+    g_ptr_array_unref(files->traces);
+    g_ptr_array_unref(files->others);
     g_hash_table_unref(files->seen);
     g_free(files->sqlite);
     g_free(files);
@@ -227,6 +282,8 @@ RsRunFiles *rs_run_files_find(const gchar *const *paths, GError **error)
 {
     g_autoptr(RsRunFiles) files = g_new0(RsRunFiles, 1);
     files->captures = g_ptr_array_new_with_free_func(free_file);
+    files->traces = g_ptr_array_new_with_free_func(free_file);
+    files->others = rs_left_out_new();
     files->seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     if (!paths[0]) {
         g_set_error(error, RS_ERROR, RS_ERROR_USAGE,
@@ -236,6 +293,14 @@ RsRunFiles *rs_run_files_find(const gchar *const *paths, GError **error)
     for (guint i = 0; paths[i]; i++)
         if (!add_path(files, paths[i], error))
             return NULL;
+    if (files->traces->len && (files->sqlite || files->captures->len)) {
+        const RsRunFile *f = g_ptr_array_index(files->traces, 0);
+        g_set_error(error, RS_ERROR, RS_ERROR_USAGE,
+                    "%s: a trace of another tool is not one run with what Ringscope recorded: name "
+                    "one of them",
+                    f->path);
+        return NULL;
+    }
     if (files->sqlite && files->captures->len) {
         g_set_error(error, RS_ERROR, RS_ERROR_USAGE,
                     "%s: an .sqlite file and captures are not one run: name one of them",

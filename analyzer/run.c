@@ -6,14 +6,15 @@
 
 #include "capture.h"
 #include "export/sqlite-read.h"
+#include "left-out.h"
 #include "plural.h"
 #include "recover.h"
 #include "run-files.h"
+#include "run-traces.h"
 
 #define PEEK_BYTES (1u << 20) /* run ids stand in the first blocks */
 #define END_BYTES                                                                                  \
     (sizeof(struct rs_block) + sizeof(struct rs_end)) /* END is a capture's last block */
-#define NAMED_MAX 3                                   /* of many captures left out */
 
 G_DEFINE_QUARK(rs - error - quark, rs_error)
 
@@ -23,14 +24,9 @@ typedef struct {
 } Capture;
 
 typedef struct {
-    gchar *why;
-    GPtrArray *paths;
-} LeftOut;
-
-typedef struct {
     const RsRunFiles *files;
     GArray *captures;    /* Capture: of the files, those to read */
-    GPtrArray *left_out; /* LeftOut: of the files, those not read, by reason */
+    RsLeftOut *left_out; /* of the files, those not read */
     RsBuilder *b;
     RsProgress progress;
     gpointer data;
@@ -43,14 +39,6 @@ static void clear_capture(gpointer data)
     g_free(((Capture *)data)->run_id);
 }
 
-static void free_left_out(gpointer data)
-{
-    LeftOut *l = data;
-    g_free(l->why);
-    g_ptr_array_unref(l->paths);
-    g_free(l);
-}
-
 static void opening_clear(Opening *o)
 {
     g_ptr_array_unref(o->left_out);
@@ -58,53 +46,6 @@ static void opening_clear(Opening *o)
     g_clear_pointer(&o->b, rs_builder_free);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Opening, opening_clear)
-
-/* ---- what is not read ---- */
-
-static void leave_out(Opening *o, const gchar *path, const gchar *why)
-{
-    LeftOut *l = NULL;
-    for (guint i = 0; i < o->left_out->len && !l; i++) {
-        LeftOut *known = g_ptr_array_index(o->left_out, i);
-        l = g_str_equal(known->why, why) ? known : NULL;
-    }
-    if (!l) {
-        l = g_new0(LeftOut, 1);
-        l->why = g_strdup(why);
-        l->paths = g_ptr_array_new_with_free_func(g_free);
-        g_ptr_array_add(o->left_out, l);
-    }
-    g_ptr_array_add(l->paths, g_strdup(path));
-}
-
-/* "a.rsc, b.rsc, c.rsc, ...": within `folder` by name alone. */
-static gchar *dup_names(const GPtrArray *paths, const gchar *folder)
-{
-    GString *names = g_string_new(NULL);
-    for (guint i = 0; i < MIN(paths->len, NAMED_MAX); i++) {
-        const gchar *path = g_ptr_array_index(paths, i);
-        g_autofree gchar *own = g_path_get_dirname(path), *name = g_path_get_basename(path);
-        g_string_append_printf(names, "%s%s", i ? ", " : "",
-                               g_str_equal(own, folder) ? name : path);
-    }
-    g_string_append(names, paths->len > NAMED_MAX ? ", ..." : "");
-    return g_string_free(names, FALSE);
-}
-
-/* A line for each reason, not for each of a thousand ranks. */
-static void warn_left_out(const Opening *o)
-{
-    for (guint i = 0; i < o->left_out->len; i++) {
-        const LeftOut *l = g_ptr_array_index(o->left_out, i);
-        const gchar *first = g_ptr_array_index(l->paths, 0);
-        g_autofree gchar *folder = g_path_get_dirname(first), *names = dup_names(l->paths, folder);
-        if (l->paths->len == 1)
-            rs_builder_warn(o->b, first, 0, "%s: left out", l->why);
-        else
-            rs_builder_warn(o->b, folder, 0, "%u captures left out (%s): %s", l->paths->len, names,
-                            l->why);
-    }
-}
 
 /* ---- runs that share a folder ---- */
 
@@ -148,7 +89,7 @@ static void leave_out_other_runs(Opening *o)
             mixed = c->file->path;
             continue;
         }
-        leave_out(o, c->file->path, why);
+        rs_left_out_add(o->left_out, c->file->path, why);
         g_array_remove_index(o->captures, i--);
     }
     if (mixed)
@@ -282,14 +223,6 @@ static gboolean look_at_capture(Opening *o, const gchar *path, GError **error)
 
 /* ---- all of them ---- */
 
-/* What an error says after the path that it begins with. */
-static const gchar *reason(const GError *error, const gchar *path)
-{
-    const gchar *text = error->message;
-    gsize n = strlen(path);
-    return g_str_has_prefix(text, path) && g_str_has_prefix(text + n, ": ") ? text + n + 2 : text;
-}
-
 /* One capture that holds nothing does not spoil the others. */
 static gboolean read_captures(Opening *o, GError **error)
 {
@@ -302,7 +235,7 @@ static gboolean read_captures(Opening *o, GError **error)
         if (o->now ? look_at_capture(o, f->path, &cause) : read_capture(o, f->path, &cause))
             good++;
         else
-            leave_out(o, f->path, reason(cause, f->path));
+            rs_left_out_add(o->left_out, f->path, rs_left_out_reason(cause, f->path));
         if (cause && !first)
             first = g_steal_pointer(&cause);
         o->bytes_done += f->bytes;
@@ -318,34 +251,44 @@ static RsModel *open_captures(const RsRunFiles *files, gboolean now, RsProgress 
     g_auto(Opening) o = {.files = files, .progress = progress, .data = data, .now = now};
     o.captures = g_array_new(FALSE, FALSE, sizeof(Capture));
     g_array_set_clear_func(o.captures, clear_capture);
-    o.left_out = g_ptr_array_new_with_free_func(free_left_out);
+    o.left_out = rs_left_out_new();
     o.b = rs_builder_new();
     choose_captures(&o);
     if (!read_captures(&o, error))
         return NULL;
-    warn_left_out(&o);
+    rs_left_out_warn(o.left_out, o.b, "captures");
     if (progress)
         progress(0.8, "matching", data);
     gboolean alone = files->captures->len == 1 && !files->from_folder;
     return rs_builder_finish(g_steal_pointer(&o.b), alone ? RS_FINISH_NO_MISSING : RS_FINISH_ALL);
 }
 
-static RsModel *open_run(const gchar *const *paths, gboolean now, RsProgress progress,
-                         gpointer data, GError **error)
+RsModel *rs_run_open_as(const gchar *const *paths, const RsRunOptions *options, RsProgress progress,
+                        gpointer data, GError **error)
 {
     g_autoptr(RsRunFiles) files = rs_run_files_find(paths, error);
-    if (!files)
+    if (!files || !rs_run_traces_check(files, options, error))
         return NULL;
-    return files->sqlite ? rs_sqlite_read(files->sqlite, progress, data, error)
-                         : open_captures(files, now, progress, data, error);
+    if (files->sqlite)
+        return rs_sqlite_read(files->sqlite, progress, data, error);
+    if (files->traces->len)
+        return rs_run_traces_open(files, options, progress, data, error);
+    return open_captures(files, FALSE, progress, data, error);
 }
 
 RsModel *rs_run_open(const gchar *const *paths, RsProgress progress, gpointer data, GError **error)
 {
-    return open_run(paths, FALSE, progress, data, error);
+    return rs_run_open_as(paths, NULL, progress, data, error);
 }
 
 RsModel *rs_run_look(const gchar *const *paths, RsProgress progress, gpointer data, GError **error)
 {
-    return open_run(paths, TRUE, progress, data, error);
+    g_autoptr(RsRunFiles) files = rs_run_files_find(paths, error);
+    if (!files)
+        return NULL;
+    if (files->sqlite)
+        return rs_sqlite_read(files->sqlite, progress, data, error);
+    if (files->traces->len)
+        return rs_run_traces_open(files, NULL, progress, data, error);
+    return open_captures(files, TRUE, progress, data, error);
 }

@@ -17,8 +17,8 @@ static gboolean parse_number(const gchar **p, gint64 *ret)
     return *ret >= 0 && *ret <= G_MAXINT32;
 }
 
-/* "0-3,8" to gint32 (a guint32 that is never above G_MAXINT32 looks the same). */
-static GArray *parse_list(const gchar *text, const gchar *option, GError **error)
+/* gint32: a guint32 that is never above G_MAXINT32 looks the same. */
+GArray *rs_scope_parse_list(const gchar *text, const gchar *option, GError **error)
 {
     GArray *list = g_array_new(FALSE, FALSE, sizeof(gint32));
     for (const gchar *p = text;;) {
@@ -129,9 +129,9 @@ gboolean rs_scope_init(RsScope *scope, const RsScopeOptions *o, const RsModel *m
     *scope = (RsScope){0};
     if (!parse_times(o, scope, error) || !check_begin(o, scope->from_s, m, error))
         return FALSE;
-    if (o->ranks && !(scope->ranks = parse_list(o->ranks, "ranks", error)))
+    if (o->ranks && !(scope->ranks = rs_scope_parse_list(o->ranks, "ranks", error)))
         return FALSE;
-    if (o->steps && !(scope->steps = parse_list(o->steps, "steps", error)))
+    if (o->steps && !(scope->steps = rs_scope_parse_list(o->steps, "steps", error)))
         return FALSE;
     if (scope->ranks && !any_rank(m, scope->ranks)) {
         g_set_error(error, RS_ERROR, RS_ERROR_USAGE, "--ranks %s: the run has %d rank%s, from 0",

@@ -24,6 +24,8 @@ typedef struct {
         "steps", 0, 0, G_OPTION_ARG_STRING, &(options).steps, "only these steps: 10-20", "LIST"    \
     }
 
+/* "0-3,8" of --OPTION to gint32, in that order; NULL and RS_ERROR_USAGE. */
+GArray *rs_scope_parse_list(const gchar *text, const gchar *option, GError **error);
 /* Whether from and to are a part of any run: what can be said before one is read. */
 gboolean rs_scope_check_times(const RsScopeOptions *options, GError **error);
 /* Checks the options against the model and fills the scope. Release it either way. */

@@ -6,7 +6,8 @@
 set -eu
 
 run="gcc meson ninja-build pkg-config python3 libsqlite3-dev libcjson-dev libglib2.0-dev
-libgtk-3-dev libdw-dev openmpi-bin libopenmpi-dev zlib1g-dev libopenblas0-serial"
+libgtk-3-dev libdw-dev openmpi-bin libopenmpi-dev zlib1g-dev libzstd-dev
+libopenblas0-serial"
 test="clang libclang-rt-14-dev libcmocka-dev mpich libmpich-dev iproute2 procps xvfb xauth xdotool
 gfortran imagemagick x11-utils python3-jsonschema sqlite3 binutils g++
 libgloo-dev openssh-client dropbear-bin libjemalloc2 libtcmalloc-minimal4"

@@ -64,8 +64,9 @@ static gboolean parse(Options *o, int *argc, char ***argv, GError **error)
         {0},
     };
     g_autoptr(GOptionContext) context = g_option_context_new(NULL);
-    g_option_context_set_summary(
-        context, "Shows the timeline of a run: a run folder, captures, or an exported .sqlite.");
+    g_option_context_set_summary(context, "Shows the timeline of a run: a run folder, captures, an "
+                                          "exported .sqlite, or traces of other "
+                                          "tools.");
     g_option_context_set_description(
         context, "Example: ringscope-viewer --screenshot run.png --from 0.5 --to 0.6 my-run");
     g_option_context_add_main_entries(context, entries, NULL);
@@ -99,7 +100,7 @@ static int run(Options *o)
     const RsWanted wanted = {o->time, o->finding, o->select};
     g_autoptr(GError) error = NULL;
     if (!o->paths || !o->paths[0])
-        return fail("no run: name a run folder, captures or an .sqlite file " SEE_HELP);
+        return fail("no run: name a run folder, captures, an .sqlite file or traces " SEE_HELP);
     if (!parse_size(o))
         return fail("--size %s: expected WIDTHxHEIGHT, such as 1280x800, each from %d to %d",
                     o->size, SIZE_LEAST, SIZE_MOST);

@@ -4,8 +4,8 @@
  *
  * gzip (several members, also cut) and zstd are told by content, not by name. What is damaged ends
  * the bytes where the damage is: the reader gets what came before, and rs_input_note says why.
- * Memory: a plain file is mapped; a packed one is unpacked block by block into a buffer that is
- * used again. One thread at a time.
+ * Memory: one block that is used again, whatever the file's size: nothing is mapped, so a file that
+ * shrinks while it is read only ends early. One thread at a time.
  */
 #ifndef RS_READERS_INPUT_H
 #define RS_READERS_INPUT_H

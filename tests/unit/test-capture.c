@@ -499,7 +499,7 @@ static void inputs_that_are_no_run_say_so(void **state)
     g_autofree gchar *a = open_and_fail(none);
     assert_non_null(strstr(a, "no such file or folder"));
     g_autofree gchar *b = open_and_fail(folder);
-    assert_non_null(strstr(b, "empty folder: no captures (.rsc) and no run.sqlite"));
+    assert_non_null(strstr(b, "empty folder: no captures (.rsc) and no run.sqlite, nor traces"));
     g_autofree gchar *text = g_build_filename(folder, "notes.txt", NULL);
     assert_true(g_file_set_contents(text, "hello\n", -1, NULL));
     g_autofree gchar *c = open_and_fail(text);
@@ -507,7 +507,7 @@ static void inputs_that_are_no_run_say_so(void **state)
     g_autofree gchar *json = g_build_filename(folder, "t.json", NULL);
     assert_true(g_file_set_contents(json, "{}", -1, NULL));
     g_autofree gchar *d = open_and_fail(json);
-    assert_non_null(strstr(d, "a JSON file"));
+    assert_non_null(strstr(d, "JSON without trace events"));
     g_autofree gchar *fake = g_build_filename(folder, "fake.rsc", NULL);
     assert_true(g_file_set_contents(fake, "not a capture at all", -1, NULL));
     g_autofree gchar *e = open_and_fail(fake);

@@ -165,7 +165,7 @@ static void kill_insideACall_leavesEventsAndTheCall(void **state)
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     g_autofree gchar *path = g_build_filename(folder, "killed", NULL);
     g_autoptr(GError) error = NULL;
-    const RsMerge merge = {path, NULL, "sqlite", NULL, NULL};
+    const RsMerge merge = {.path = path, .formats = "sqlite"};
     g_autoptr(RsModel) merged = rs_merge(&merge, NULL, &error);
     if (!merged) /* appends what the rings hold, and removes them */
         fail_msg("%s", error->message);
@@ -367,7 +367,7 @@ static void check_death(unsigned way, unsigned when)
     check_newest(name, false); /* from the rings */
     g_autofree gchar *path = g_build_filename(folder, name, NULL);
     g_autoptr(GError) error = NULL;
-    const RsMerge merge = {path, NULL, "sqlite", NULL, NULL};
+    const RsMerge merge = {.path = path, .formats = "sqlite"};
     g_autoptr(RsModel) merged = rs_merge(&merge, NULL, &error);
     if (!merged)
         fail_msg("%s", error->message);
@@ -458,7 +458,7 @@ static void limit_ofTheCaptureOfAKilledProcess_countsEachEventOnce(void **state)
     check_full("full-killed", 20050, 1); /* from the rings */
     g_autofree gchar *path = g_build_filename(folder, "full-killed", NULL);
     g_autoptr(GError) error = NULL;
-    const RsMerge merge = {path, NULL, "sqlite", NULL, NULL};
+    const RsMerge merge = {.path = path, .formats = "sqlite"};
     g_autoptr(RsModel) merged = rs_merge(&merge, NULL, &error);
     assert_non_null(merged);
     check_full("full-killed", 20050, 1); /* from the file */
@@ -566,7 +566,7 @@ static void limit_ofFileSize_leavesDefinitionsInMemory(void **state)
     assert_int_equal(in_child("definitions", meet_limit_with_definitions), 0);
     g_autofree gchar *path = g_build_filename(folder, "definitions", NULL);
     g_autoptr(GError) error = NULL;
-    const RsMerge merge = {path, NULL, "sqlite", NULL, NULL};
+    const RsMerge merge = {.path = path, .formats = "sqlite"};
     g_autoptr(RsModel) m = rs_merge(&merge, NULL, &error); /* the rings go with it */
     if (!m)
         fail_msg("%s", error->message);

@@ -171,7 +171,7 @@ static void end_besideAStalledDisk_leavesTheRestToMerge(void **state)
     int status = in_child("end", end_beside_a_stalled_disk);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     g_autoptr(GError) error = NULL;
-    const RsMerge merge = {run, NULL, "sqlite", NULL, NULL};
+    const RsMerge merge = {.path = run, .formats = "sqlite"};
     g_autoptr(RsModel) m = rs_merge(&merge, NULL, &error);
     if (!m)
         fail_msg("%s", error->message);

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run-traces.h"
+
+#include "model-internal.h"
+#include "plural.h"
+#include "trace-ranks.h"
+
+/* A process that was read: of one rank there may be several, but not over the same time. */
+typedef struct {
+    gint32 rank;
+    const gchar *path;
+    gint64 first, last; /* by its wall clock, or its own */
+} Reading;
+
+typedef struct {
+    const RsRunFiles *files;
+    RsLeftOut *left_out;
+    RsBuilder *b;
+    GArray *readings; /* Reading */
+    RsProgress progress;
+    gpointer data;
+    guint64 bytes, bytes_done, current_bytes;
+} Opening;
+
+static void opening_clear(Opening *o)
+{
+    g_ptr_array_unref(o->left_out);
+    g_array_unref(o->readings);
+    g_clear_pointer(&o->b, rs_builder_free);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Opening, opening_clear)
+
+gboolean rs_run_traces_check(const RsRunFiles *files, const RsRunOptions *options, GError **error)
+{
+    if (!options || options->n_ranks == 0)
+        return TRUE;
+    if (files->traces->len == 0)
+        g_set_error(error, RS_ERROR, RS_ERROR_USAGE,
+                    "--rank: for traces of other tools; what Ringscope recorded knows its ranks");
+    else if (options->n_ranks != files->traces->len)
+        g_set_error(error, RS_ERROR, RS_ERROR_USAGE,
+                    "--rank: %u rank%s given for %u file%s: one for each, in their order",
+                    options->n_ranks, rs_plural(options->n_ranks), files->traces->len,
+                    rs_plural(files->traces->len));
+    else
+        return TRUE;
+    return FALSE;
+}
+
+static void pass_progress(gdouble share, const gchar *what, gpointer data)
+{
+    Opening *o = data;
+    gdouble done = (gdouble)o->bytes_done + share * (gdouble)o->current_bytes;
+    o->progress(done / (gdouble)MAX(o->bytes, 1) * 0.8, what, o->data);
+}
+
+/* ---- ranks that two files claim ---- */
+
+static gint64 wall_offset(const RsProcess *p)
+{
+    if (p->anchors->len == 0)
+        return 0;
+    const struct rs_anchor *a = &g_array_index(p->anchors, struct rs_anchor, 0);
+    return (gint64)a->realtime_ns - (gint64)a->monotonic_ns;
+}
+
+/* What was added since `mark`. */
+static GArray *readings_since(const Opening *o, const RsBuilderMark *mark, const gchar *path)
+{
+    GArray *found = g_array_new(FALSE, TRUE, sizeof(Reading));
+    RsBuilder *b = o->b;
+    for (guint i = mark->processes; i < b->processes->len; i++) {
+        Reading r = {rs_builder_process(b, i)->rank, path, G_MAXINT64, G_MININT64};
+        g_array_append_val(found, r);
+    }
+    for (guint i = mark->events; i < b->events->len; i++) {
+        const RsRawEvent *e = &g_array_index(b->events, RsRawEvent, i);
+        guint32 process = g_array_index(b->tracks, RsRawTrack, e->track).process;
+        Reading *r = &g_array_index(found, Reading, process - mark->processes);
+        r->first = MIN(r->first, e->start);
+        r->last = MAX(r->last, e->end);
+    }
+    for (guint i = 0; i < found->len; i++) {
+        Reading *r = &g_array_index(found, Reading, i);
+        gint64 wall = wall_offset(rs_builder_process(b, mark->processes + i));
+        r->first += r->first <= r->last ? wall : 0;
+        r->last += r->first <= r->last ? wall : 0;
+    }
+    return found;
+}
+
+/* The file that holds the same rank over the same time; NULL. */
+static const Reading *find_double(const Opening *o, const GArray *found)
+{
+    for (guint i = 0; i < found->len; i++)
+        for (guint k = 0; k < o->readings->len; k++) {
+            const Reading *r = &g_array_index(found, Reading, i);
+            const Reading *known = &g_array_index(o->readings, Reading, k);
+            if (r->rank >= 0 && r->rank == known->rank && r->first < known->last &&
+                known->first < r->last)
+                return known;
+        }
+    return NULL;
+}
+
+/* ---- reading ---- */
+
+static gboolean read_trace(Opening *o, const RsRunFile *f, gint32 rank, gboolean given,
+                           GError **error)
+{
+    g_autoptr(RsInput) input = rs_input_open(f->path, error);
+    if (!input)
+        return FALSE;
+    RsBuilderMark mark = rs_builder_mark(o->b);
+    RsReadOptions options = {rank, given, o->progress ? pass_progress : NULL, o};
+    if (!f->reader->read(o->b, input, &options, error)) {
+        rs_builder_take_back(o->b, &mark);
+        return FALSE;
+    }
+    if (rs_input_note(input))
+        rs_builder_warn(o->b, f->path, 0, "%s: read as far as it goes", rs_input_note(input));
+    g_autoptr(GArray) found = readings_since(o, &mark, f->path);
+    const Reading *twin = find_double(o, found);
+    if (twin) {
+        g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE,
+                    "%s: holds rank %d over the same time as %s", f->path, twin->rank, twin->path);
+        rs_builder_take_back(o->b, &mark);
+        return FALSE;
+    }
+    g_array_append_vals(o->readings, found->data, found->len);
+    return TRUE;
+}
+
+/* One file that holds nothing does not spoil the others. */
+static gboolean read_traces(Opening *o, const gint32 *ranks, gboolean given, GError **error)
+{
+    guint good = 0;
+    g_autoptr(GError) first = NULL;
+    for (guint i = 0; i < o->files->traces->len; i++) {
+        const RsRunFile *f = g_ptr_array_index(o->files->traces, i);
+        g_autoptr(GError) cause = NULL;
+        o->current_bytes = f->bytes;
+        if (read_trace(o, f, ranks[i], given, &cause))
+            good++;
+        else
+            rs_left_out_add(o->left_out, f->path, rs_left_out_reason(cause, f->path));
+        if (cause && !first)
+            first = g_steal_pointer(&cause);
+        o->bytes_done += f->bytes;
+    }
+    if (good == 0)
+        g_propagate_error(error, g_steal_pointer(&first));
+    return good > 0;
+}
+
+static gint32 *find_ranks(const RsRunFiles *files, const RsRunOptions *options, gboolean *ret_given)
+{
+    guint n = files->traces->len;
+    *ret_given = options && options->n_ranks == n;
+    if (*ret_given)
+        return g_memdup2(options->ranks, n * sizeof(gint32));
+    g_autofree const gchar **paths = g_new(const gchar *, n + 1);
+    for (guint i = 0; i < n; i++)
+        paths[i] = ((const RsRunFile *)g_ptr_array_index(files->traces, i))->path;
+    return rs_trace_ranks_new(paths, n);
+}
+
+static gboolean communicates(const RsBuilder *b)
+{
+    const GArray *sigs = b->model->sigs;
+    for (guint i = 0; i < sigs->len; i++) {
+        const RsSig *s = &g_array_index(sigs, RsSig, i);
+        if (s->coll != RS_COLL_NONE || s->klass == RS_CLASS_COLL || s->klass == RS_CLASS_SEND ||
+            s->klass == RS_CLASS_RECV ||
+            g_str_has_prefix(rs_builder_text(b, s->name), "NEGOTIATE_"))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+RsModel *rs_run_traces_open(const RsRunFiles *files, const RsRunOptions *options,
+                            RsProgress progress, gpointer data, GError **error)
+{
+    g_auto(Opening) o = {.files = files, .progress = progress, .data = data};
+    gboolean given;
+    g_autofree gint32 *ranks = find_ranks(files, options, &given);
+    o.left_out = rs_left_out_new();
+    o.readings = g_array_new(FALSE, TRUE, sizeof(Reading));
+    o.b = rs_builder_new();
+    for (guint i = 0; i < files->traces->len; i++)
+        o.bytes += ((const RsRunFile *)g_ptr_array_index(files->traces, i))->bytes;
+    if (!read_traces(&o, ranks, given, error))
+        return NULL;
+    rs_left_out_warn(o.left_out, o.b, "files");
+    rs_left_out_warn(files->others, o.b, "files");
+    if (o.b->processes->len > 1 && !communicates(o.b))
+        rs_builder_warn(o.b, "", 0,
+                        "NO COMMUNICATION is recognised in the traces of %u ranks: nothing can be "
+                        "said about who waits for whom",
+                        o.b->processes->len);
+    if (progress)
+        progress(0.8, "matching", data);
+    gboolean alone = files->traces->len == 1 && !files->from_folder;
+    return rs_builder_finish(g_steal_pointer(&o.b), alone ? RS_FINISH_NO_MISSING : RS_FINISH_ALL);
+}
