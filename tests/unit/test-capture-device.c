@@ -260,6 +260,38 @@ static void interval_of_the_plug_in_is_not_doubled(void **state)
                                "cudaLaunchKernel 50\n");
 }
 
+static void sums_of_proxy_steps_are_arguments_of_the_interval(void **state)
+{
+    Writer w = begin();
+    put_nccl(&w, 1000, 1100, 2, 0, STREAM_A);
+    cw_event(w.f, (struct rs_event){.op = CW_NCCL_ALLREDUCE,
+                                    .flags = RS_EVENT_DEVICE | RS_EVENT_EXT,
+                                    .peer = -1,
+                                    .start = 1310,
+                                    .end = 1390,
+                                    .count = 256,
+                                    .comm = 2,
+                                    .dtype = 1});
+    struct rs_ext_fields x = {.op = RS_EXT_FIELDS,
+                              .n = 2,
+                              .field = {{12, w.own_kernel, 0}, {345, w.launch, 0}},
+                              .type = {1, 1}};
+    cw_put(w.f, &x, sizeof x);
+    next_thread(&w);
+    RsModel *m = finish(&w);
+    guint32 device = NO;
+    for (guint32 i = 0; i < m->events.n; i++)
+        device = rs_model_sig(m, i)->kind == RS_KIND_DEVICE ? i : device;
+    assert_int_not_equal(device, NO);
+    guint n;
+    const RsArg *args = rs_model_args(m, device, &n);
+    assert_int_equal(n, 2);
+    assert_string_equal(rs_model_str(m, args[0].name), "gemm");
+    assert_int_equal(args[0].value, 12);
+    assert_int_equal(args[1].value, 345);
+    rs_model_free(m);
+}
+
 static void call_on_another_thread_is_not_joined(void **state)
 {
     Writer w = begin();
@@ -356,6 +388,7 @@ int main(void)
         cmocka_unit_test(group_over_two_unknown_streams_is_not_joined),
         cmocka_unit_test(group_over_two_devices_is_told_apart_by_device),
         cmocka_unit_test(interval_of_the_plug_in_is_not_doubled),
+        cmocka_unit_test(sums_of_proxy_steps_are_arguments_of_the_interval),
         cmocka_unit_test(call_on_another_thread_is_not_joined),
         cmocka_unit_test(call_that_was_told_of_twice_is_one),
         cmocka_unit_test(streams_of_one_number_in_two_contexts_have_tracks_of_their_own),
