@@ -14,6 +14,11 @@
 
 #define MEETINGS_MAX 20000 /* collectives looked at in one round: more tell nothing new */
 
+/* A collective's kernels end together on all devices, but for the last exchange: at most 27 us
+ * apart where it was seen. What arrivals and ends allow is wider, as waiting is inside kernels. */
+#define DEVICE_ENDS_NS 30000
+#define DRIFT_PER_NS   50e-6 /* what clocks may run apart where it was not measured */
+
 typedef struct {
     RsBuilder *b;
     guint n;
@@ -139,10 +144,16 @@ static void widen(Extent *x, gint64 arrival, gint64 end)
     x->any = TRUE;
 }
 
+/* Who is absent from the captures does not matter: nobody leaves before all have come. */
 static gboolean is_meeting(const RsModel *m, const RsInstance *inst)
 {
     const RsSig *s = &g_array_index(m->sigs, RsSig, inst->sig);
-    return inst->complete && inst->timed && !inst->mismatched && s->klass == RS_CLASS_COLL &&
+    guint32 n = g_array_index(m->comms, RsComm, inst->comm).n_members;
+    const guint32 *members = &g_array_index(m->member_events, guint32, inst->first_member);
+    for (guint32 i = 0; i < n; i++)
+        if (members[i] != RS_NONE && (m->events.flags[members[i]] & RS_FLAG_OPEN))
+            return FALSE;
+    return inst->n_present >= 2 && inst->timed && !inst->mismatched && s->klass == RS_CLASS_COLL &&
            rs_coll_synchronises(s->coll);
 }
 
@@ -159,8 +170,9 @@ static void add_collective(Links *links, const RsInstance *inst, Extent *seen)
     const guint32 *members = &g_array_index(m->member_events, guint32, inst->first_member);
     memset(seen, 0, links->a->n * sizeof *seen);
     for (guint32 i = 0; i < n; i++)
-        widen(&seen[domain_of(m, members[i])], rs_model_arrival_ns(m, members[i]),
-              rs_model_done_ns(m, members[i]));
+        if (members[i] != RS_NONE)
+            widen(&seen[domain_of(m, members[i])], rs_model_arrival_ns(m, members[i]),
+                  rs_model_done_ns(m, members[i]));
     for (guint i = 0; i < links->list->len; i++) {
         Link *l = &g_array_index(links->list, Link, i);
         const Extent *own = &seen[l->own], *their = &seen[l->their];
@@ -258,6 +270,8 @@ static void add_meetings(const Alignment *a, const RsInstance *inst, Extent *see
     const guint32 *members = &g_array_index(m->member_events, guint32, inst->first_member);
     Extent reference = {0};
     for (guint32 i = 0; i < n; i++) {
+        if (members[i] == RS_NONE)
+            continue;
         guint32 d = domain_of(m, members[i]);
         gint64 arrival = rs_model_arrival_ns(m, members[i]), end = rs_model_done_ns(m, members[i]);
         const RsClockFit *f = &a->to_reference[d];
@@ -267,7 +281,9 @@ static void add_meetings(const Alignment *a, const RsInstance *inst, Extent *see
             widen(&seen[d], arrival, end);
     }
     for (guint32 i = 0; i < n; i++) {
-        guint32 d = domain_of(m, members[i]);
+        guint32 d = members[i] == RS_NONE ? 0 : domain_of(m, members[i]);
+        if (members[i] == RS_NONE)
+            continue;
         RsClockMeeting t = {seen[d].arrival, seen[d].end, reference.arrival, reference.end};
         if (seen[d].any && reference.any)
             g_array_append_val(meetings[d], t);
@@ -275,25 +291,45 @@ static void add_meetings(const Alignment *a, const RsInstance *inst, Extent *see
     }
 }
 
+static gboolean is_on_devices(const RsModel *m, const RsInstance *inst)
+{
+    return g_array_index(m->sigs, RsSig, inst->sig).kind == RS_KIND_DEVICE;
+}
+
+/* Where all that met were devices' intervals, their ends tell more than what they allow. */
+static void narrow(const GArray *meetings, RsClockFit *fit)
+{
+    const RsClockMeeting *t = (const RsClockMeeting *)(void *)meetings->data;
+    gint64 span = t[meetings->len - 1].own_end_ns - t[0].own_end_ns;
+    gint64 sure = DEVICE_ENDS_NS + rs_clock_fit_spread(t, meetings->len, fit);
+    if (fit->drift == 0)
+        sure += (gint64)(DRIFT_PER_NS * (gdouble)span);
+    fit->uncertainty_ns = MIN(fit->uncertainty_ns, sure);
+}
+
 /* Joins every domain that has met the aligned ones often enough. Returns FALSE where none has. */
 static gboolean join_round_by_ends(Alignment *a)
 {
     const RsModel *m = a->b->model;
     GArray **meetings = g_new(GArray *, a->n);
+    gboolean joined = FALSE, on_devices = TRUE;
     g_autofree Extent *seen = g_new0(Extent, a->n);
     for (guint d = 0; d < a->n; d++)
         meetings[d] = g_array_new(FALSE, FALSE, sizeof(RsClockMeeting));
     guint stride = 1 + m->instances->len / MEETINGS_MAX;
     for (guint i = 0; i < m->instances->len; i += stride) {
         const RsInstance *inst = &g_array_index(m->instances, RsInstance, i);
-        if (is_meeting(m, inst))
-            add_meetings(a, inst, seen, meetings);
+        if (!is_meeting(m, inst))
+            continue;
+        on_devices = on_devices && is_on_devices(m, inst);
+        add_meetings(a, inst, seen, meetings);
     }
-    gboolean joined = FALSE;
     for (guint d = 0; d < a->n; d++) {
         RsClockFit fit;
         if (!a->aligned[d] && rs_clock_fit_meetings((RsClockMeeting *)(void *)meetings[d]->data,
                                                     meetings[d]->len, &fit)) {
+            if (on_devices)
+                narrow(meetings[d], &fit);
             accept_fit(a, d, &fit);
             joined = a->by_ends = TRUE;
         }

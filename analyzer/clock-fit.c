@@ -79,8 +79,7 @@ static void feasible(const RsClockMeeting *m, guint n, const RsClockFit *f, gint
     }
 }
 
-/* How far nine of ten ends are from the line. */
-static gint64 spread_of_ends(const RsClockMeeting *m, guint n, const RsClockFit *f)
+gint64 rs_clock_fit_spread(const RsClockMeeting *m, guint n, const RsClockFit *f)
 {
     g_autofree gdouble *off = g_new(gdouble, n);
     for (guint i = 0; i < n; i++)
@@ -106,7 +105,7 @@ gboolean rs_clock_fit_meetings(RsClockMeeting *m, guint n, RsClockFit *ret_fit)
         f.offset_ns = CLAMP(f.offset_ns, low, high);
         f.uncertainty_ns = MAX(f.offset_ns - low, high - f.offset_ns);
     } else {
-        f.uncertainty_ns = spread_of_ends(m, n, &f) + (low - high);
+        f.uncertainty_ns = rs_clock_fit_spread(m, n, &f) + (low - high);
     }
     if (f.drift == 0 && span < DRIFT_SPAN)
         f.uncertainty_ns += (gint64)ceil(UNKNOWN_DRIFT * (gdouble)span);

@@ -87,6 +87,8 @@ typedef struct {
 
 /* From meetings: robust against late leavers; at least 3. Reorders `meetings`. */
 gboolean rs_clock_fit_meetings(RsClockMeeting *meetings, guint n, RsClockFit *ret_fit);
+/* How far nine of ten ends of the meetings are from the fit. */
+gint64 rs_clock_fit_spread(const RsClockMeeting *meetings, guint n, const RsClockFit *fit);
 
 G_END_DECLS
 #endif

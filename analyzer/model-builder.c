@@ -229,6 +229,11 @@ const RsSig *rs_builder_peek_sig(const RsBuilder *b, guint32 sig)
     return &g_array_index(b->model->sigs, RsSig, sig);
 }
 
+const RsSig *rs_builder_peek_event_sig(const RsBuilder *b, guint32 event)
+{
+    return rs_builder_peek_sig(b, g_array_index(b->events, RsRawEvent, event).sig);
+}
+
 guint32 rs_builder_event(RsBuilder *b, guint32 track, guint32 sig, gint64 start, gint64 end,
                          guint16 flags, guint16 aux, guint32 seq)
 {

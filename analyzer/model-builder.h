@@ -73,6 +73,7 @@ void rs_builder_comm_join(RsBuilder *b, guint32 comm, guint32 process, gint32 co
 /* Interns a signature. */
 guint32 rs_builder_sig(RsBuilder *b, const RsSig *sig);
 const RsSig *rs_builder_peek_sig(const RsBuilder *b, guint32 sig); /* until the next one is added */
+const RsSig *rs_builder_peek_event_sig(const RsBuilder *b, guint32 event);
 /* RsSig filled with "none" everywhere; name may be NULL. */
 RsSig rs_builder_sig_init(RsBuilder *b, RsKind kind, const gchar *name);
 

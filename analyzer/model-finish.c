@@ -8,7 +8,10 @@ static void find_open_events(RsModel *m)
         const RsTrack *track = &g_array_index(m->tracks, RsTrack, t);
         RsRank *r = rs_model_rank(m, track->rank);
         for (guint32 i = track->first; i < track->first + track->n; i++) {
-            if (!(m->events.flags[i] & RS_FLAG_OPEN) || rs_model_sig(m, i)->kind != RS_KIND_CALL)
+            const RsSig *s = rs_model_sig(m, i);
+            gboolean waits =
+                s->kind == RS_KIND_CALL || (s->kind == RS_KIND_DEVICE && s->klass == RS_CLASS_COLL);
+            if (!(m->events.flags[i] & RS_FLAG_OPEN) || !waits)
                 continue;
             if (r->open_event == RS_NONE ||
                 m->events.start_ns[i] >= m->events.start_ns[r->open_event])

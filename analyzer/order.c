@@ -182,7 +182,8 @@ void rs_order_ranks(RsBuilder *b, RsFinishFlags flags)
 
     b->model->world_size = find_world_size(b);
     b->rank_of_process = g_new(guint32, n + 1);
-    gboolean fill = !(flags & (RS_FINISH_NO_MISSING | RS_FINISH_ORDER_ONLY));
+    gboolean known = n > 0 && rs_builder_process(b, order[0])->rank >= 0;
+    gboolean fill = known && !(flags & (RS_FINISH_NO_MISSING | RS_FINISH_ORDER_ONLY));
     gint32 next = 0;
     for (guint i = 0; i < n; i++) {
         const RsProcess *p = rs_builder_process(b, order[i]);

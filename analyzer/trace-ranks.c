@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "trace-ranks.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define RANK_MOST 1000000
@@ -67,12 +68,14 @@ gint32 rs_trace_rank_of_name(const gchar *path)
 /* ---- several files ---- */
 
 typedef struct {
+    guint file;
     GString *skeleton; /* the name with # for each number */
     GArray *numbers;   /* gint32, -1 where it is none of a rank */
 } Name;
 
-static void read_name(Name *n, const gchar *path)
+static void read_name(Name *n, const gchar *path, guint file)
 {
+    n->file = file;
     g_autofree gchar *base = g_path_get_basename(path);
     n->skeleton = g_string_new(NULL);
     n->numbers = g_array_new(FALSE, FALSE, sizeof(gint32));
@@ -98,13 +101,10 @@ static gboolean differs(const Name *names, guint n, guint k)
     return FALSE;
 }
 
-/* The one place in which the names differ, RS_NONE. */
+/* The one place in which the names, of one skeleton, differ; G_MAXUINT. */
 static guint find_place(const Name *names, guint n)
 {
     guint place = G_MAXUINT;
-    for (guint i = 1; i < n; i++)
-        if (!g_str_equal(names[i].skeleton->str, names[0].skeleton->str))
-            return G_MAXUINT;
     for (guint k = 0; k < names[0].numbers->len; k++) {
         if (!differs(names, n, k))
             continue;
@@ -115,10 +115,10 @@ static guint find_place(const Name *names, guint n)
     return place;
 }
 
-/* Numbers of ranks begin at 0 or 1 and have few holes. */
+/* Numbers of ranks begin at 0 or 1 and have few holes. `names`: of one skeleton. */
 static void guess(gint32 *ranks, const Name *names, guint n)
 {
-    guint place = find_place(names, n);
+    guint place = n > 1 ? find_place(names, n) : G_MAXUINT;
     gint32 least = G_MAXINT32, most = -1;
     for (guint i = 0; place != G_MAXUINT && i < n; i++) {
         gint32 v = g_array_index(names[i].numbers, gint32, place);
@@ -128,7 +128,31 @@ static void guess(gint32 *ranks, const Name *names, guint n)
     if (least < 0 || least > 1 || most < 0 || (guint)most > 8 * n)
         return;
     for (guint i = 0; i < n; i++)
-        ranks[i] = g_array_index(names[i].numbers, gint32, place);
+        ranks[names[i].file] = g_array_index(names[i].numbers, gint32, place);
+}
+
+static gint compare_names(gconstpointer a, gconstpointer b)
+{
+    const Name *x = a, *y = b;
+    gint order = strcmp(x->skeleton->str, y->skeleton->str);
+    return order ? order : x->file < y->file ? -1 : x->file > y->file;
+}
+
+/* Of files of several skeletons those of the most frequent one are the ranks. */
+static void guess_most(gint32 *ranks, Name *names, guint n)
+{
+    guint best = 0, best_n = 0;
+    qsort(names, n, sizeof *names, compare_names);
+    for (guint from = 0, to; from < n; from = to) {
+        for (to = from + 1;
+             to < n && g_str_equal(names[to].skeleton->str, names[from].skeleton->str); to++)
+            ;
+        if (to - from > best_n) {
+            best = from;
+            best_n = to - from;
+        }
+    }
+    guess(ranks, names + best, best_n);
 }
 
 gint32 *rs_trace_ranks_new(const gchar *const *paths, guint n)
@@ -143,8 +167,8 @@ gint32 *rs_trace_ranks_new(const gchar *const *paths, guint n)
         return ranks;
     g_autofree Name *names = g_new0(Name, n);
     for (guint i = 0; i < n; i++)
-        read_name(&names[i], paths[i]);
-    guess(ranks, names, n);
+        read_name(&names[i], paths[i], i);
+    guess_most(ranks, names, n);
     for (guint i = 0; i < n; i++) {
         g_string_free(names[i].skeleton, TRUE);
         g_array_unref(names[i].numbers);

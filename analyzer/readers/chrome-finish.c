@@ -39,11 +39,16 @@ static void close_slice(RsChrome *c, const RsChromeStackRow *begin, gint64 ns, g
         rs_chrome_negotiated(c, begin, ns, open);
 }
 
-/* What has no end goes on to the end of the trace. */
+/* What has no end goes on to the end of the trace. In a collective, its rank did not come to its
+ * own end. */
 static void close_rest(RsChrome *c, GArray *open)
 {
-    for (guint i = 0; i < open->len; i++, c->trouble[RS_CHROME_BEGIN_ALONE]++)
+    for (guint i = 0; i < open->len; i++, c->trouble[RS_CHROME_BEGIN_ALONE]++) {
+        guint32 event = g_array_index(open, RsChromeStackRow, i).event;
+        const RsSig *s = event != RS_NONE ? rs_builder_peek_event_sig(c->b, event) : NULL;
+        c->is_stuck |= s && s->coll != RS_COLL_NONE && s->comm != RS_NONE;
         close_slice(c, &g_array_index(open, RsChromeStackRow, i), c->last_ns, TRUE);
+    }
     g_array_set_size(open, 0);
 }
 

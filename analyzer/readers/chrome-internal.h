@@ -164,6 +164,7 @@ typedef struct {
     GArray *launches;        /* RsChromeLaunch */
     GArray *unnumbered;      /* RsChromeUnnumbered */
     gboolean is_horovod;
+    gboolean is_stuck; /* a collective has not ended */
     GArray *ticks, *negotiations; /* chrome-horovod.c */
     gint32 max_member;            /* greatest world rank that a process group names, -1 */
     gint32 own_member;            /* the rank that collectives say is theirs, -1 */

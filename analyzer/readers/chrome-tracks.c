@@ -198,6 +198,7 @@ guint32 rs_chrome_add_process(RsChrome *c, gint32 rank, const RsChromePid *p)
     if (p && p->has_name)
         rs_builder_set_text(&q->program, rs_builder_text(c->b, p->name));
     q->unit = RS_TIME_MONOTONIC;
+    q->ending = c->is_stuck ? RS_ENDING_KILLED : RS_ENDING_CLEAN;
     if (c->base_ns + c->base_time_ns > 0)
         g_array_append_val(q->anchors, a);
     q->world_size = MAX(c->world_size, c->max_member + 1);
