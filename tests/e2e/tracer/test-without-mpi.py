@@ -108,6 +108,21 @@ def check_exec_kill(build, program, work):
     print("ok exec-kill", flush=True)
 
 
+def check_signals(build, program, work):
+    """They interrupt wrappers and the writing of rings; nothing is lost, and errno stays."""
+    capture, = traced(build, program, "signals", work, "signals")
+    assert calls(build, capture) >= 10 + 200 * 21 + 10, calls(build, capture)
+    assert ask(build, capture, "SELECT incomplete + dropped_events AS x FROM run") == 0
+    print("ok signals", flush=True)
+
+
+def check_cancel(build, program, work):
+    capture, = traced(build, program, "cancel", work, "cancel")
+    made = int(pathlib.Path(work, "made").read_text())
+    assert calls(build, capture) == 10 + made + 10, (made, calls(build, capture))
+    print("ok cancel", flush=True)
+
+
 def check_thread_exit(build, program, work):
     """A thread ends the process while others record: all that they had recorded is whole."""
     for i in range(10):
@@ -160,6 +175,8 @@ def main(which, build, program):
             return
         check_ways(build, program, work)
         check_exec_kill(build, program, work)
+        check_signals(build, program, work)
+        check_cancel(build, program, work)
         check_thread_exit(build, program, work)
 
 

@@ -2,6 +2,7 @@
 /* A program of NCCL calls without MPI that closes everything, forks, becomes a daemon, ... as its
  * argument names; what must be recorded of each stands in test-without-mpi.py. The calls are empty
  * groups: they need no device, no descriptor and no thread, so a fork's child may make them too. */
+#include <errno.h>
 #include <fcntl.h>
 #include <nccl.h>
 #include <pthread.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -84,6 +86,64 @@ static void limit_memory(rlim_t more)
     fclose(f);
     rlim_t most = strtoull(text, NULL, 10) * (rlim_t)sysconf(_SC_PAGESIZE) + more;
     if (setrlimit(RLIMIT_AS, &(struct rlimit){most, most}) != 0)
+        exit(1);
+}
+
+static volatile sig_atomic_t rung;
+static void hear(int sig)
+{
+    rung++;
+}
+
+/* Signals arrive all the time; errno is the program's. */
+static void call_under_signals(void)
+{
+    const struct sigaction act = {.sa_handler = hear, .sa_flags = SA_RESTART};
+    const struct itimerval often = {{0, 100}, {0, 100}}, never = {0};
+    int wrong = 0;
+    sigaction(SIGALRM, &act, NULL);
+    setitimer(ITIMER_REAL, &often, NULL);
+    for (int i = 1; i <= 200; i++) {
+        sig_atomic_t before = rung;
+        for (int made = 0; rung == before; made++) {
+            if (made >= 50) /* a ring has room for all */
+                continue;
+            errno = i;
+            calls(1);
+            wrong += errno != i;
+        }
+        calls(20);
+    }
+    setitimer(ITIMER_REAL, &never, NULL);
+    printf("signals: %s, errno wrong: %d\n", rung >= 200 ? "200" : "few", wrong);
+}
+
+static unsigned made; /* calls of threads that are cancelled */
+static void *call_until_cancelled(void *unused)
+{
+    for (;;) {
+        calls(1);
+        __atomic_add_fetch(&made, 1, __ATOMIC_RELEASE);
+        pthread_testcancel();
+        usleep(10);
+    }
+    return unused;
+}
+
+static void cancel_threads(void)
+{
+    for (int i = 0; i < 20; i++) {
+        pthread_t thread;
+        unsigned before = __atomic_load_n(&made, __ATOMIC_ACQUIRE);
+        if (pthread_create(&thread, NULL, call_until_cancelled, NULL) != 0)
+            exit(1);
+        while (__atomic_load_n(&made, __ATOMIC_ACQUIRE) < before + 20)
+            usleep(100);
+        pthread_cancel(thread);
+        pthread_join(thread, NULL);
+    }
+    FILE *f = fopen("made", "w");
+    if (!f || fprintf(f, "%u", made) < 0 || fclose(f) != 0)
         exit(1);
 }
 
@@ -196,7 +256,8 @@ int main(int argc, char **argv)
         {"close-all", close_all},      {"fork-both", fork_both},
         {"daemon", become_daemon},     {"thread-exit", exit_in_a_thread},
         {"children", spawn_children},  {"thread-memory", thread_without_memory},
-        {"exec-kill", fail_to_become},
+        {"exec-kill", fail_to_become}, {"signals", call_under_signals},
+        {"cancel", cancel_threads},
     };
     const char *way = argc > 1 ? argv[1] : "plain";
     if (!strcmp(way, "take-stderr")) /* before the first call */
