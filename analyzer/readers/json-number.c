@@ -73,7 +73,7 @@ static gboolean is_number(const RsJsonSpan *s)
     return s->type == RS_JSON_NUMBER || s->type == RS_JSON_STRING;
 }
 
-/* Whole and fraction parts of up to 15 and 3 digits: what traces are full of. */
+/* A whole part of up to 16 digits and a fraction: what traces are full of. */
 static gboolean read_plain(const RsJsonSpan *s, guint unit_digits, gint64 *ret_ns)
 {
     const gchar *p = s->at, *end = s->at + s->n;
@@ -83,7 +83,7 @@ static gboolean read_plain(const RsJsonSpan *s, guint unit_digits, gint64 *ret_n
         return FALSE;
     for (; p < end && (guchar)(*p - '0') < 10; p++)
         v = v * 10 + (*p - '0');
-    if (p == s->at || p - s->at > 15)
+    if (p == s->at || p - s->at > 16 || v > NS_MOST / 1000)
         return FALSE;
     if (p < end && *p == '.' && p + 1 < end)
         for (p++; p < end && fraction < unit_digits && (guchar)(*p - '0') < 10; p++, fraction++)

@@ -123,6 +123,16 @@ static void packed_files_are_told_by_content(void **state)
     g_autoptr(RsModel) cut = tr_open("file/truncated.json.gz");
     assert_true(cut->events.n >= 1);
     assert_non_null(tr_warning(cut, "the gzip stream is cut"));
+    g_autoptr(RsModel) members = tr_open("file/two-members.json.gz");
+    assert_int_equal(members->events.n, 2);
+    assert_int_equal(members->warnings->len, 0);
+#ifdef RS_HAVE_ZSTD
+    g_autoptr(RsModel) zstd = tr_open("file/zstd-named-json.json");
+    assert_int_equal(zstd->events.n, 2);
+#else
+    g_autofree gchar *why = tr_fail("file/zstd-named-json.json");
+    assert_non_null(strstr(why, "neither"));
+#endif
 }
 
 /* ---- other texts ---- */
