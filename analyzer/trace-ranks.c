@@ -155,6 +155,22 @@ static void guess_most(gint32 *ranks, Name *names, guint n)
     guess(ranks, names + best, best_n);
 }
 
+/* "rank0/trace.json", "rank1/trace.json": the folders', where each has its own. */
+static gboolean by_folders(gint32 *ranks, const gchar *const *paths, guint n)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
+    g_autofree gint32 *found = g_new(gint32, n);
+    for (guint i = 0; i < n; i++) {
+        g_autofree gchar *folder = g_path_get_dirname(paths[i]);
+        g_autofree gchar *name = g_path_get_basename(folder);
+        found[i] = rs_trace_rank_of_text(name);
+        if (found[i] < 0 || !g_hash_table_add(seen, GINT_TO_POINTER(found[i])))
+            return FALSE;
+    }
+    memcpy(ranks, found, n * sizeof *found);
+    return TRUE;
+}
+
 gint32 *rs_trace_ranks_new(const gchar *const *paths, guint n)
 {
     gint32 *ranks = g_new(gint32, n + 1);
@@ -163,7 +179,7 @@ gint32 *rs_trace_ranks_new(const gchar *const *paths, guint n)
         ranks[i] = rs_trace_rank_of_name(paths[i]);
         any |= ranks[i] >= 0;
     }
-    if (any || n < 2)
+    if (any || n < 2 || by_folders(ranks, paths, n))
         return ranks;
     g_autofree Name *names = g_new0(Name, n);
     for (guint i = 0; i < n; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * trace-ranks.h - which rank a file is of, by its name: "rank-0.json.gz", "trace_rank12.json",
- * "worker3.pt.trace.json", or the one number in which the names of several files differ.
+ * "worker3.pt.trace.json"; by its folder's, "rank0/trace.json"; or the one number in which the names of several files differ.
  *
  * What a file says of itself goes before its name; this is for those that say nothing.
  */

@@ -138,7 +138,6 @@ typedef struct {
     gint32 rank, world_size;
     gint64 base_time_ns; /* baseTimeNanoseconds: added to all times */
     gboolean is_kineto;
-    gboolean is_legacy; /* torch's older autograd profiler */
     GString *host;
     RsJsonField fields[RS_CHROME_ARGS_MAX], args[RS_CHROME_ARGS_MAX];
     GString *text; /* scratch */
@@ -164,7 +163,7 @@ typedef struct {
     GArray *launches;        /* RsChromeLaunch */
     GArray *unnumbered;      /* RsChromeUnnumbered */
     gboolean is_horovod;
-    gboolean is_stuck; /* a collective has not ended */
+    gboolean is_stuck; /* the trace ended inside a collective */
     GArray *ticks, *negotiations; /* chrome-horovod.c */
     gint32 max_member;            /* greatest world rank that a process group names, -1 */
     gint32 own_member;            /* the rank that collectives say is theirs, -1 */

@@ -198,7 +198,7 @@ guint32 rs_chrome_add_process(RsChrome *c, gint32 rank, const RsChromePid *p)
     if (p && p->has_name)
         rs_builder_set_text(&q->program, rs_builder_text(c->b, p->name));
     q->unit = RS_TIME_MONOTONIC;
-    q->ending = c->is_stuck ? RS_ENDING_KILLED : RS_ENDING_CLEAN;
+    q->ending = c->is_stuck ? RS_ENDING_EXITED : RS_ENDING_CLEAN;
     if (c->base_ns + c->base_time_ns > 0)
         g_array_append_val(q->anchors, a);
     q->world_size = MAX(c->world_size, c->max_member + 1);
@@ -233,7 +233,7 @@ static void make_processes(RsChrome *c)
     gboolean by_names = own < 0 && !c->is_kineto && ranks_by_names(c, ranks);
     if (own < 0 && !by_names)
         own = c->options->rank;
-    gboolean one = !by_names && (own >= 0 || c->is_kineto || c->is_legacy || c->pids->len < 2);
+    gboolean one = !by_names && (own >= 0 || c->is_kineto || c->pids->len < 2);
     guint32 process = one ? rs_chrome_add_process(c, own, find_main_pid(c)) : RS_NONE;
     for (guint i = 0; i < c->pids->len; i++) {
         RsChromePid *p = &g_array_index(c->pids, RsChromePid, i);
