@@ -175,6 +175,19 @@ static int work(const char *way, char **argv)
     return 0;
 }
 
+/* What MPI allows then, and what any program does. */
+static void go_on(void)
+{
+    int begun = 0, over = 0;
+    char *text = malloc(100000);
+    MPI_Initialized(&begun);
+    MPI_Finalized(&over);
+    if (text)
+        snprintf(text, 100000, "begun %d, over %d", begun, over);
+    printf("after the end: %s\n", text ? text : "no memory");
+    free(text);
+}
+
 int main(int argc, char **argv)
 {
     const char *way = argc > 1 ? argv[1] : "plain";
@@ -209,5 +222,6 @@ int main(int argc, char **argv)
     if (!strcmp(way, "atexit"))
         return 0;
     MPI_Finalize();
+    go_on();
     return 0;
 }
