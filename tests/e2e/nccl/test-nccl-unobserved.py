@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """NCCL by handle, MPI linked into the program: test-nccl-unobserved.py BUILD_ROOT BY_HANDLE NCCL
-STATIC_MPI PLUGIN_V1
+STATIC_MPI PLUGIN_V1 [WITHOUT_LOADER]
 
 Capture and report say that communication went past the tracer, by what, and what to do. What is only
 mapped leaves no file, and with the API's part off nothing is said.
@@ -40,7 +40,15 @@ def says(found, *texts):
         assert text in whole, (text, whole)
 
 
-def main(build, by_handle, nccl, static_mpi, plugin_v1):
+def check_without_loader(build, program, folder):
+    """No preloaded library ever comes to it: `ringscope run` looks at its file."""
+    done = subprocess.run([f"{build}/analyzer/ringscope", "run", "-o", str(folder), "--", program],
+                          capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0 and not folder.exists(), done
+    assert f"{program} is statically linked" in done.stderr and "-static" in done.stderr, done
+
+
+def main(build, by_handle, nccl, static_mpi, plugin_v1, *without_loader):
     with tempfile.TemporaryDirectory() as work:
         # its plug-in tells of the operations, nobody of the calls
         folder = pathlib.Path(work, "told")
@@ -59,6 +67,8 @@ def main(build, by_handle, nccl, static_mpi, plugin_v1):
         found = finding(build, folder)
         says(found, "by MPI", static_mpi, "the program itself", "no .a")
         assert found["severity"] == "high", found
+        for program in without_loader:
+            check_without_loader(build, program, pathlib.Path(work, "without-loader"))
         for name, command, extra in (
                 ("mapped", [by_handle, "map", nccl], {}), ("idle", [static_mpi, "idle"], {}),
                 ("off", [static_mpi, "use"], {"RINGSCOPE_TRACE": "nvtx"})):
