@@ -190,7 +190,7 @@ guint32 rs_chrome_add_process(RsChrome *c, gint32 rank, const RsChromePid *p)
 {
     gint64 pid = p && !p->id.is_text ? (gint64)p->id.value : 0;
     guint32 process =
-        rs_builder_add_process(c->b, rank, c->host->len ? c->host->str : "unknown", pid);
+        rs_builder_add_process(c->b, rank, c->host->len ? c->host->str : "unknown host", pid);
     RsProcess *q = rs_builder_process(c->b, process);
     struct rs_anchor a = {.realtime_ns = (guint64)(c->base_ns + c->base_time_ns)};
     rs_builder_set_text(&q->path, c->path);

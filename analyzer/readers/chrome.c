@@ -26,12 +26,16 @@ static void set_fault(RsChrome *c, const gchar *what, const gchar *at)
     c->fault_offset = rs_json_window_offset(&c->window, at);
 }
 
-/* More text, unless what begins at *at is too long to be anything. */
+/* More text, unless what begins at *at is too long to be anything; twice as much as there is, as
+ * all of it is scanned again. */
 static gboolean more(RsChrome *c, const gchar **at)
 {
-    if (c->window.end - *at > RECORD_BYTES_MAX)
+    gsize had = (gsize)(c->window.end - *at);
+    if (had > RECORD_BYTES_MAX)
         return FALSE;
-    gboolean any = rs_json_window_more(&c->window, at);
+    gboolean any = FALSE;
+    while ((gsize)(c->window.end - *at) < 2 * had + 1 && rs_json_window_more(&c->window, at))
+        any = TRUE;
     if (any && c->options->progress)
         c->options->progress(rs_input_share(c->input), "reading traces", c->options->data);
     return any;
@@ -349,7 +353,7 @@ static void say_fault(RsChrome *c)
         g_string_append_printf(text, "; %" G_GUINT64_FORMAT " such values", c->odd_values);
     if (c->deep_values > 1)
         g_string_append_printf(text, "; %" G_GUINT64_FORMAT " such values", c->deep_values);
-    rs_builder_warn(c->b, c->path, c->fault_offset, "%s; the rest is read", text->str);
+    rs_builder_warn(c->b, c->path, c->fault_offset, "%s", text->str);
 }
 
 static void say_trouble(RsChrome *c)

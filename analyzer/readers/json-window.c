@@ -104,7 +104,8 @@ gboolean rs_json_window_more(RsJsonWindow *w, const gchar **at)
     if (!block)
         return FALSE;
     w->offset += (guint64)(*at - w->buffer);
-    memmove(w->buffer, *at, keep);
+    if (*at != w->buffer)
+        memmove(w->buffer, *at, keep);
     w->end = w->buffer + keep;
     gsize added = append(w, block, n);
     w->started = TRUE;
