@@ -75,7 +75,7 @@ int rt_choice_add(struct rt_choice *c, uint64_t up_to, struct rt_plan plan);
  * 0. What one loses by is 1 less than its time over the quickest's; a change from one size to the
  * next counts as RT_CHOICE_CHANGE; the sum is least. So what was quickest by chance at a single
  * size, or by little, isn't taken, and what loses by more than two changes never is. */
-#define RT_CHOICE_CHANGE 0.04
+#define RT_CHOICE_CHANGE 0.02
 void rt_choice_pick(const double *seconds, unsigned sizes, unsigned plans, unsigned *ret);
 
 struct rt_costs {

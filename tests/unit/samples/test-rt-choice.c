@@ -188,8 +188,8 @@ static void expect_picks(const double *seconds, unsigned a, unsigned b, unsigned
 static void pick_takes_the_quickest_but_for_what_is_quick_by_chance(void **state)
 {
     const double clear[] = {1, 2, 3, 2, 1, 3, 9, 5, 4, 9, 5, 4};
-    const double by_little[] = {1, 1.02, 3, 1.03, 1, 3, 1, 1.01, 3, 1.02, 1, 3};
-    const double one_size[] = {1, 2, 3, 1.07, 1, 3, 1, 2, 3, 1, 2, 3};
+    const double by_little[] = {1, 1.01, 3, 1.015, 1, 3, 1, 1.005, 3, 1.01, 1, 3};
+    const double one_size[] = {1, 2, 3, 1.035, 1, 3, 1, 2, 3, 1, 2, 3};
     const double far_at_one[] = {1, 2, 3, 1.2, 1, 3, 1, 2, 3, 1, 2, 3};
     const double from_then_on[] = {1, 2, 3, 1.03, 1, 3, 1.03, 1, 3, 1.03, 1, 3};
     const double single[] = {3, 2, 1};
