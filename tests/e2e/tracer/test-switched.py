@@ -235,6 +235,13 @@ def check_no_run(ringscope, run, folder):
     expect('control file of another', (folder / 'others' / 'control').exists(), False)
 
 
+def status_or_nothing(ringscope, run):
+    """A capture that was just made may be empty still."""
+    done = subprocess.run([str(ringscope), 'status', str(run)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          text=True, timeout=WAIT_S, check=False)
+    return done.stdout if done.returncode == 0 else ''
+
+
 def check_late(flavour, program, library, ringscope, work):
     """Rank 1's capture is off while all wait for it: nobody knows where it is, and nobody is named."""
     run, folder = work / 'late', work / 'late-folder'
@@ -242,8 +249,7 @@ def check_late(flavour, program, library, ringscope, work):
     script = '[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" != 1 ] || export RINGSCOPE_STEPS=3-5; exec "$0" late "$1"'
     process = start(flavour, ['sh', '-c', script, pathlib.Path(program).resolve(), folder], library, run, {})
     try:
-        wait_for('wait', lambda: any(run.glob('*.rsc')) and mpi_run.tool(
-            ringscope, 'status', run).count('in MPI_Barrier, number') > 0)
+        wait_for('wait', lambda: 'in MPI_Barrier, number' in status_or_nothing(ringscope, run))
         time.sleep(1.5)  # so long that a missing rank would be named
         text = mpi_run.tool(ringscope, 'status', run)
     finally:
