@@ -4,8 +4,9 @@
  *
  * Model: an analysis keeps a partial state. feed() takes one window of the run, merge() adds the
  * partial of another worker, finish() turns the whole into results. Sums are integer nanoseconds
- * and ties go by (rank, sequence), so the answer is the same however the run was cut.
- * One analysis, one file; analyses.c lists them in the order of their finish().
+ * and ties go by (rank, sequence), so the answer is the same however the run was cut. One that
+ * looks at the model as a whole has finish() alone, which gets a state of NULL. One analysis, one
+ * file; analyses.c lists them in the order of their finish().
  */
 #ifndef RS_ANALYZER_ANALYSIS_H
 #define RS_ANALYZER_ANALYSIS_H
@@ -107,6 +108,7 @@ typedef struct {
     const gchar *name;
     const gchar *help;         /* one line */
     const gchar *const *kinds; /* of findings it may make; NULL at the end, NULL where none */
+    /* all five, or finish alone */
     gsize state_size;
     void (*init)(gpointer state, const RsContext *ctx);
     void (*feed)(gpointer state, const RsWindow *window);

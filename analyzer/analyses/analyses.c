@@ -163,7 +163,7 @@ static gpointer work(gpointer data)
 {
     Worker *wk = data;
     for (guint a = 0; rs_analyses[a]; a++) {
-        for (guint i = 0; i < wk->windows->len; i++) {
+        for (guint i = 0; rs_analyses[a]->feed && i < wk->windows->len; i++) {
             RsWindow p =
                 cut_window(&g_array_index(wk->windows, RsWindow, i), wk->piece, wk->pieces);
             rs_analyses[a]->feed(wk->states[a], &p);
@@ -176,6 +176,8 @@ static gpointer *new_states(const RsContext *ctx)
 {
     gpointer *states = g_new0(gpointer, G_N_ELEMENTS(rs_analyses));
     for (guint a = 0; rs_analyses[a]; a++) {
+        if (!rs_analyses[a]->feed)
+            continue;
         states[a] = g_malloc0(rs_analyses[a]->state_size);
         rs_analyses[a]->init(states[a], ctx);
     }
@@ -185,7 +187,8 @@ static gpointer *new_states(const RsContext *ctx)
 static void free_states(gpointer *states)
 {
     for (guint a = 0; rs_analyses[a]; a++) {
-        rs_analyses[a]->release(states[a]);
+        if (rs_analyses[a]->feed)
+            rs_analyses[a]->release(states[a]);
         g_free(states[a]);
     }
     g_free(states);
@@ -280,7 +283,8 @@ static RsResults *run_pieces(const RsContext *ctx, const GArray *windows, guint 
     /* last to first: an analysis that depends on the order would show it */
     for (guint i = pieces; i-- > 1;)
         for (guint a = 0; rs_analyses[a]; a++)
-            rs_analyses[a]->merge(workers[i - 1].states[a], workers[i].states[a]);
+            if (rs_analyses[a]->feed)
+                rs_analyses[a]->merge(workers[i - 1].states[a], workers[i].states[a]);
     RsResults *results = results_new();
     for (guint a = 0; rs_analyses[a]; a++)
         rs_analyses[a]->finish(workers[0].states[a], ctx, results);

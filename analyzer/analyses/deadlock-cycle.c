@@ -13,22 +13,6 @@
 #define STUCK_NS 1000000000
 #define SAID_MAX 16
 
-static void init(gpointer state, const RsContext *ctx)
-{
-}
-
-static void feed(gpointer state, const RsWindow *w)
-{
-}
-
-static void merge(gpointer state, gconstpointer other)
-{
-}
-
-static void release(gpointer state)
-{
-}
-
 static gchar *dup_title(const RsModel *m, const GArray *cycle, const RsWait *waits)
 {
     GString *s = g_string_new(NULL);
@@ -106,10 +90,5 @@ const RsAnalysis rs_analysis_deadlock_cycle = {
     .name = "deadlock-cycle",
     .help = "ranks that wait for each other",
     .kinds = kinds,
-    .state_size = sizeof(guint8),
-    .init = init,
-    .feed = feed,
-    .merge = merge,
     .finish = finish,
-    .release = release,
 };

@@ -10,22 +10,6 @@
 #include "analyses.h"
 #include "endings.h"
 
-static void init(gpointer state, const RsContext *ctx)
-{
-}
-
-static void feed(gpointer state, const RsWindow *w)
-{
-}
-
-static void merge(gpointer state, gconstpointer other)
-{
-}
-
-static void release(gpointer state)
-{
-}
-
 static void add_rank(RsFinding *f, const RsRank *r)
 {
     g_array_append_val(f->ranks, r->rank);
@@ -170,10 +154,5 @@ const RsAnalysis rs_analysis_integrity = {
     .name = "integrity",
     .help = "missing captures, lost events, clocks that can't be trusted",
     .kinds = kinds,
-    .state_size = sizeof(guint8),
-    .init = init,
-    .feed = feed,
-    .merge = merge,
     .finish = finish,
-    .release = release,
 };

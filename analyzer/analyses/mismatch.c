@@ -16,22 +16,6 @@
 
 #define SAID_MAX 8
 
-static void init(gpointer state, const RsContext *ctx)
-{
-}
-
-static void feed(gpointer state, const RsWindow *w)
-{
-}
-
-static void merge(gpointer state, gconstpointer other)
-{
-}
-
-static void release(gpointer state)
-{
-}
-
 /* Members of one instance that agree, by the first of them. */
 typedef struct {
     guint32 event; /* of its lowest member */
@@ -222,10 +206,5 @@ const RsAnalysis rs_analysis_mismatch = {
     .name = "mismatch",
     .help = "ranks that meet in one collective with different calls",
     .kinds = kinds,
-    .state_size = sizeof(guint8),
-    .init = init,
-    .feed = feed,
-    .merge = merge,
     .finish = finish,
-    .release = release,
 };

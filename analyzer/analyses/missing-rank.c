@@ -28,22 +28,6 @@ typedef struct {
     gint64 noticed_ns; /* the first of them, after that one was last seen alive */
 } Search;
 
-static void init(gpointer state, const RsContext *ctx)
-{
-}
-
-static void feed(gpointer state, const RsWindow *w)
-{
-}
-
-static void merge(gpointer state, gconstpointer other)
-{
-}
-
-static void release(gpointer state)
-{
-}
-
 /* ---- who ---- */
 
 /* A rank whose end is not known may have died before all others. */
@@ -408,10 +392,5 @@ const RsAnalysis rs_analysis_missing_rank = {
     .name = "missing-rank",
     .help = "ranks that died or left while others waited for them",
     .kinds = kinds,
-    .state_size = sizeof(guint8),
-    .init = init,
-    .feed = feed,
-    .merge = merge,
     .finish = finish,
-    .release = release,
 };

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "analyses.h"
-#include "plural.h"
 
 /* Ranks of which the same is said. */
 typedef struct {
@@ -28,22 +27,6 @@ static void unseen_free(gpointer data)
     g_free(u->off_why);
     g_array_unref(u->ranks);
     g_free(u);
-}
-
-static void init(gpointer state, const RsContext *ctx)
-{
-}
-
-static void feed(gpointer state, const RsWindow *w)
-{
-}
-
-static void merge(gpointer state, gconstpointer other)
-{
-}
-
-static void release(gpointer state)
-{
 }
 
 /* ---- what was seen ---- */
@@ -247,10 +230,5 @@ const RsAnalysis rs_analysis_unobserved = {
     .name = "unobserved",
     .help = "MPI and NCCL that were used past the tracer",
     .kinds = kinds,
-    .state_size = sizeof(guint8),
-    .init = init,
-    .feed = feed,
-    .merge = merge,
     .finish = finish,
-    .release = release,
 };
