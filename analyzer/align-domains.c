@@ -281,9 +281,9 @@ static void add_meetings(const Alignment *a, const RsInstance *inst, Extent *see
             widen(&seen[d], arrival, end);
     }
     for (guint32 i = 0; i < n; i++) {
-        guint32 d = members[i] == RS_NONE ? 0 : domain_of(m, members[i]);
         if (members[i] == RS_NONE)
             continue;
+        guint32 d = domain_of(m, members[i]);
         RsClockMeeting t = {seen[d].arrival, seen[d].end, reference.arrival, reference.end};
         if (seen[d].any && reference.any)
             g_array_append_val(meetings[d], t);

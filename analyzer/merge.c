@@ -58,22 +58,25 @@ static gboolean recover_all(const RsRunFiles *files, GPtrArray *notes)
     return TRUE;
 }
 
+static gboolean take_off(gchar *name, const gchar *ending)
+{
+    gboolean has = g_str_has_suffix(name, ending);
+    if (has)
+        name[strlen(name) - strlen(ending)] = '\0';
+    return has;
+}
+
 static gchar *default_prefix(const gchar *path, gboolean is_trace)
 {
     if (g_file_test(path, G_FILE_TEST_IS_DIR))
         return g_build_filename(path, "run", NULL);
-    gsize n = strlen(path);
-    if (g_str_has_suffix(path, ".rsc"))
-        return g_strndup(path, n - 4);
-    if (!is_trace)
-        return g_strdup(path);
-    static const gchar *const ends[] = {".gz", ".zst", ".json", ".sqlite", ".jsonl", ".log"};
-    for (guint i = 0; i < G_N_ELEMENTS(ends); i++) /* ".json.gz" is two of them */
-        n -= n > strlen(ends[i]) &&
-                     strncmp(path + n - strlen(ends[i]), ends[i], strlen(ends[i])) == 0
-                 ? strlen(ends[i])
-                 : 0;
-    return g_strdup_printf("%.*s-run", (int)n, path); /* never the trace itself */
+    g_autofree gchar *name = g_strdup(path);
+    if (take_off(name, ".rsc") || !is_trace)
+        return g_steal_pointer(&name);
+    if (!take_off(name, ".gz"))
+        take_off(name, ".zst");
+    take_off(name, ".json");
+    return g_strconcat(name, "-run", NULL); /* never the trace itself */
 }
 
 static void add_notes(RsModel *m, const GPtrArray *notes)

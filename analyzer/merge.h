@@ -14,7 +14,7 @@ G_BEGIN_DECLS
 typedef struct {
     const gchar *path;    /* a run folder, one capture or one trace */
     const gchar *prefix;  /* NULL: PATH/run of a folder, the capture's name without .rsc, a trace's
-                           * with -run in place of what its name ends on */
+                           * with -run in place of .json, .gz and .zst */
     const gchar *formats; /* "chrome,sqlite" or one of them; NULL both */
     RsProgress progress;  /* may be NULL */
     gpointer data;

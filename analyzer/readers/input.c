@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <glib/gstdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -42,7 +41,6 @@ struct _RsInput {
     gchar *head;
     gsize head_bytes;
     gchar *note;
-    gchar *copy; /* of a packed file, plain */
 };
 
 /* ---- opening ---- */
@@ -108,9 +106,6 @@ void rs_input_free(RsInput *in)
     stop_unpacking(in);
     if (in->fd >= 0)
         close(in->fd);
-    if (in->copy)
-        g_unlink(in->copy);
-    g_free(in->copy);
     g_free(in->path);
     g_free(in->packed);
     g_free(in->block);
@@ -305,53 +300,4 @@ gdouble rs_input_share(const RsInput *in)
 const gchar *rs_input_note(const RsInput *in)
 {
     return in->note;
-}
-
-/* ---- for libraries that want a path ---- */
-
-static gboolean write_all(int fd, const gchar *bytes, gsize n)
-{
-    while (n > 0) {
-        gssize done = write(fd, bytes, n);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return FALSE;
-        bytes += done;
-        n -= (gsize)done;
-    }
-    return TRUE;
-}
-
-static gboolean write_copy(RsInput *in, int fd)
-{
-    const gchar *block;
-    gsize n;
-    rs_input_rewind(in);
-    while ((block = rs_input_next(in, &n)))
-        if (!write_all(fd, block, n))
-            return FALSE;
-    rs_input_rewind(in);
-    return TRUE;
-}
-
-const gchar *rs_input_plain_path(RsInput *in, GError **error)
-{
-    if (in->packing == PLAIN)
-        return in->path;
-    if (in->copy)
-        return in->copy;
-    g_autofree gchar *name = g_build_filename(g_get_tmp_dir(), "ringscope-XXXXXX", NULL);
-    int fd = g_mkstemp_full(name, O_RDWR | O_CLOEXEC, 0600);
-    gboolean good = fd >= 0 && write_copy(in, fd);
-    int cause = errno;
-    if (fd >= 0)
-        good = close(fd) == 0 && good;
-    if (good)
-        return in->copy = g_steal_pointer(&name);
-    g_set_error(error, RS_ERROR, RS_ERROR_IO, "%s: can't be unpacked to %s: %s", in->path, name,
-                g_strerror(cause));
-    if (fd >= 0)
-        g_unlink(name);
-    return NULL;
 }

@@ -34,9 +34,6 @@ const gchar *rs_input_head(RsInput *input, gsize *ret_bytes);
 gdouble rs_input_share(const RsInput *input);
 /* NULL, or why the bytes ended before the file's author meant them to, and where in the file. */
 const gchar *rs_input_note(const RsInput *input);
-/* A plain file of the same bytes, for libraries that want a path: the file itself, or an unpacked
- * copy that rs_input_free deletes. NULL and RS_ERROR_IO. */
-const gchar *rs_input_plain_path(RsInput *input, GError **error);
 
 G_END_DECLS
 #endif
