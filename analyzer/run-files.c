@@ -10,10 +10,7 @@
 #include <unistd.h>
 
 #include "capture.h"
-#include "export/trace-sql.h"
 #include "readers/readers.h"
-
-#define SQLITE_APPLICATION_AT 68 /* of the file; SQLite file format, section 1.3.14 */
 
 gssize rs_run_file_read_head(const gchar *path, gchar head[RS_RUN_FILE_HEAD], GError **error)
 {
@@ -35,20 +32,6 @@ gssize rs_run_file_read_head(const gchar *path, gchar head[RS_RUN_FILE_HEAD], GE
 gboolean rs_run_file_head_is_sqlite(const gchar head[RS_RUN_FILE_HEAD])
 {
     return memcmp(head, "SQLite format 3", RS_RUN_FILE_HEAD) == 0;
-}
-
-gboolean rs_run_file_is_own_sqlite(const gchar *path)
-{
-    guint8 head[SQLITE_APPLICATION_AT + 4] = {0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    gssize n = fd >= 0 ? pread(fd, head, sizeof head, 0) : -1;
-    if (fd >= 0)
-        close(fd);
-    guint32 id = 0;
-    for (guint i = 0; i < 4; i++)
-        id = id << 8 | head[SQLITE_APPLICATION_AT + i];
-    return n == sizeof head && rs_run_file_head_is_sqlite((const gchar *)head) &&
-           id == RS_TRACE_SQL_APPLICATION;
 }
 
 typedef enum { CONTENT_CAPTURE, CONTENT_SQLITE, CONTENT_EMPTY, CONTENT_OTHER } Content;
@@ -99,14 +82,22 @@ static void add_capture(RsRunFiles *o, const gchar *path, gboolean named)
     add_to(o, o->captures, NULL, path, named);
 }
 
-/* FALSE where no reader knows the file. */
-static gboolean add_trace(RsRunFiles *o, const gchar *path, gboolean named, GError **error)
+/* NULL where no reader knows the file, or, with `error`, where it can't be read. */
+static const RsReader *find_reader(const gchar *path, GError **error)
 {
     g_autoptr(RsInput) input = rs_input_open(path, error);
-    const RsReader *reader = input ? rs_reader_find(input) : NULL;
+    return input ? rs_reader_find(input) : NULL;
+}
+
+static gboolean add_trace(RsRunFiles *o, const gchar *path, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    const RsReader *reader = find_reader(path, &cause);
     if (reader)
-        add_to(o, o->traces, reader, path, named);
-    else if (input)
+        add_to(o, o->traces, reader, path, TRUE);
+    else if (cause)
+        g_propagate_error(error, g_steal_pointer(&cause));
+    else
         g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE,
                     "%s: neither a Ringscope capture nor an SQLite file, nor a trace of another "
                     "tool that can be read; name a run folder, captures (.rsc), a .sqlite file or "
@@ -135,16 +126,15 @@ static gboolean add_file(RsRunFiles *o, const gchar *path, GError **error)
     case CONTENT_CAPTURE:
         add_capture(o, path, TRUE);
         return TRUE;
-    case CONTENT_SQLITE: /* what nobody knows is said where it is opened */
-        return (!rs_run_file_is_own_sqlite(path) && add_trace(o, path, TRUE, NULL)) ||
-               add_sqlite(o, path, error);
+    case CONTENT_SQLITE:
+        return add_sqlite(o, path, error);
     case CONTENT_EMPTY:
         g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE,
                     "%s: is empty; name a run folder, captures (.rsc), a .sqlite file or traces",
                     path);
         return FALSE;
     default:
-        return add_trace(o, path, TRUE, error);
+        return add_trace(o, path, error);
     }
 }
 
@@ -213,12 +203,14 @@ static guint add_traces_of(RsRunFiles *o, const GPtrArray *names, gboolean below
             g_autoptr(GPtrArray) list =
                 below || g_file_test(path, G_FILE_TEST_IS_SYMLINK) ? NULL : list_folder(path, NULL);
             n += list ? add_traces_of(o, list, TRUE) : 0;
-        } else if (add_trace(o, path, FALSE, &cause)) {
-            n++;
-        } else {
-            const gchar *why = rs_left_out_reason(cause, path);
-            rs_left_out_add(o->others, path, g_str_has_prefix(why, "neither ") ? "no trace" : why);
+            continue;
         }
+        const RsReader *reader = find_reader(path, &cause);
+        if (reader)
+            add_to(o, o->traces, reader, path, FALSE);
+        else
+            rs_left_out_add(o->others, path, cause ? rs_left_out_reason(cause, path) : "no trace");
+        n += reader != NULL;
     }
     return n;
 }

@@ -31,8 +31,6 @@ typedef struct {
 #define RS_RUN_FILE_HEAD 16
 gssize rs_run_file_read_head(const gchar *path, gchar head[RS_RUN_FILE_HEAD], GError **error);
 gboolean rs_run_file_head_is_sqlite(const gchar head[RS_RUN_FILE_HEAD]);
-/* An SQLite file that says that Ringscope made it. */
-gboolean rs_run_file_is_own_sqlite(const gchar *path);
 
 /* NULL and RS_ERROR where a path is nothing that can be read. */
 RsRunFiles *rs_run_files_find(const gchar *const *paths, GError **error);

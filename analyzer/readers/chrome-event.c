@@ -53,7 +53,7 @@ static void add_arg(RsChrome *c, guint32 event, const RsJsonField *f)
         a.type = 2;
     else if (v->type == RS_JSON_NUMBER && rs_json_double(v, &u.real))
         a.type = 3;
-    else if (v->odd && v->type == RS_JSON_WORD && !rs_json_double(v, &u.real) &&
+    else if (v->type == RS_JSON_WORD &&
              (RS_JSON_IS(v, "NaN") || RS_JSON_IS(v, "Infinity") || RS_JSON_IS(v, "-Infinity"))) {
         a.type = 3;
         u.real = (gdouble)NAN;
@@ -157,13 +157,6 @@ static guint32 plain_sig(RsChrome *c, const RsChromeRecord *r, RsChromeClass kla
     return sig;
 }
 
-static gboolean has_collective(const RsChromeRecord *r)
-{
-    static const gchar key[] = "\"Collective name\"";
-    return r->args.type == RS_JSON_OBJECT &&
-           memmem(r->args.at, r->args.n, key, sizeof key - 1) != NULL;
-}
-
 /* ---- times ---- */
 
 static void widen(RsChrome *c, gint64 start, gint64 end)
@@ -220,14 +213,6 @@ static gint64 take_end(RsChrome *c, const RsChromeRecord *r, gint64 start, guint
 
 /* ---- events ---- */
 
-static void note_launch(RsChrome *c, guint n, guint32 event, gboolean device)
-{
-    RsChromeLaunch l = {.event = event, .device = device};
-    const RsJsonSpan *v = rs_chrome_arg(c, n, "correlation");
-    if (v && rs_json_u64(v, &l.correlation) && l.correlation && event != RS_NONE)
-        g_array_append_val(c->launches, l);
-}
-
 static RsSig copy_with_bytes(RsChrome *c, guint32 sig, guint n)
 {
     RsSig s = *rs_builder_peek_sig(c->b, sig);
@@ -241,15 +226,15 @@ static RsSig copy_with_bytes(RsChrome *c, guint32 sig, guint n)
 static guint32 add_profiled(RsChrome *c, const RsChromeRecord *r, RsChromeClass klass,
                             guint32 track, gint64 start, gint64 end, guint16 flags)
 {
-    guint32 sig = plain_sig(c, r, klass), seq = 0;
+    guint32 sig = plain_sig(c, r, klass), comm = RS_NONE;
     guint n = rs_chrome_scan_args(c, r);
     gboolean numbered = FALSE;
-    guint64 correlation = 0;
+    RsChromeLaunch launch = {.device = klass != RS_CHROME_RUNTIME};
     const RsJsonSpan *id = rs_chrome_arg(c, n, "correlation");
-    if (id && rs_json_u64(id, &correlation))
-        seq = (guint32)correlation;
-    guint32 comm = RS_NONE;
-    if (klass == RS_CHROME_KERNEL && has_collective(r)) {
+    if (id && !rs_json_u64(id, &launch.correlation))
+        launch.correlation = 0;
+    guint32 seq = (guint32)launch.correlation;
+    if (klass == RS_CHROME_KERNEL && rs_chrome_arg(c, n, "Collective name")) {
         RsSig s = *rs_builder_peek_sig(c->b, sig);
         numbered = rs_chrome_collective(c, n, &s, &seq);
         comm = s.coll != RS_COLL_NONE ? s.comm : RS_NONE;
@@ -260,7 +245,9 @@ static guint32 add_profiled(RsChrome *c, const RsChromeRecord *r, RsChromeClass 
     }
     guint32 event = rs_builder_event(c->b, rs_chrome_builder_track(c, track), sig, start, end,
                                      flags | (numbered ? RS_FLAG_SEQ : 0), 0, seq);
-    note_launch(c, n, event, klass != RS_CHROME_RUNTIME);
+    launch.event = event;
+    if (launch.correlation && event != RS_NONE)
+        g_array_append_val(c->launches, launch);
     if (!numbered && comm != RS_NONE) {
         RsChromeUnnumbered u = {start, comm, event};
         g_array_append_val(c->unnumbered, u);

@@ -61,9 +61,8 @@ static void pair_stack(RsChrome *c)
     for (guint i = 0; i <= c->stack->len; i++) {
         const RsChromeStackRow *r =
             i < c->stack->len ? &g_array_index(c->stack, RsChromeStackRow, i) : NULL;
-        if (!r || r->track != track) {
+        if (!r || r->track != track)
             close_rest(c, open);
-        }
         if (!r)
             break;
         track = r->track;

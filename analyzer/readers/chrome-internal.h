@@ -22,8 +22,7 @@ G_BEGIN_DECLS
 
 /* The fields of a record that mean something. */
 typedef struct {
-    RsJsonSpan ph, name, cat, ts, dur, pid, tid, id, args, bp, scope;
-    guint64 offset;
+    RsJsonSpan ph, name, cat, ts, dur, pid, tid, id, args;
 } RsChromeRecord;
 
 /* A pid, tid or id: numbers and strings are apart, whatever their digits. */
@@ -41,7 +40,6 @@ typedef struct {
     RsStr name, labels;
     guint32 process; /* the builder's, at the end */
     guint64 events;  /* of host tracks */
-    gboolean has_name;
     gboolean device; /* its name says so */
 } RsChromePid;
 
@@ -163,7 +161,7 @@ typedef struct {
     GArray *launches;        /* RsChromeLaunch */
     GArray *unnumbered;      /* RsChromeUnnumbered */
     gboolean is_horovod;
-    gboolean is_stuck; /* the trace ended inside a collective */
+    gboolean is_stuck;            /* the trace ended inside a collective */
     GArray *ticks, *negotiations; /* chrome-horovod.c */
     gint32 max_member;            /* greatest world rank that a process group names, -1 */
     gint32 own_member;            /* the rank that collectives say is theirs, -1 */
@@ -179,7 +177,6 @@ RsStr rs_chrome_string(RsChrome *c, const RsJsonSpan *s);
 /* chrome-tracks.c */
 guint32 rs_chrome_track(RsChrome *c, const RsChromeRecord *r); /* index into tracks */
 RsChromePid *rs_chrome_pid(RsChrome *c, const RsJsonSpan *s);
-RsChromeId rs_chrome_id(RsChrome *c, const RsJsonSpan *s);
 guint32 rs_chrome_builder_track(RsChrome *c, guint32 track);
 guint64 rs_chrome_hash(guint64 seed, const gchar *bytes, gsize n);
 void rs_chrome_tracks_init(RsChrome *c);

@@ -43,7 +43,7 @@ static gboolean equal_tracks(gconstpointer a, gconstpointer b)
     return memcmp(a, b, sizeof(RsChromeTrackKey)) == 0;
 }
 
-RsChromeId rs_chrome_id(RsChrome *c, const RsJsonSpan *s)
+static RsChromeId id_of(RsChrome *c, const RsJsonSpan *s)
 {
     RsChromeId id = {0};
     gint64 negative;
@@ -88,13 +88,13 @@ static guint32 pid_index(RsChrome *c, RsChromeId id)
 
 RsChromePid *rs_chrome_pid(RsChrome *c, const RsJsonSpan *s)
 {
-    guint32 i = pid_index(c, rs_chrome_id(c, s)); /* may move the array */
+    guint32 i = pid_index(c, id_of(c, s)); /* may move the array */
     return &g_array_index(c->pids, RsChromePid, i);
 }
 
 guint32 rs_chrome_track(RsChrome *c, const RsChromeRecord *r)
 {
-    RsChromeTrackKey key = {rs_chrome_id(c, &r->pid), rs_chrome_id(c, &r->tid)};
+    RsChromeTrackKey key = {id_of(c, &r->pid), id_of(c, &r->tid)};
     if (c->last_track != RS_NONE &&
         equal_tracks(&key, &g_array_index(c->tracks, RsChromeTrack, c->last_track).key))
         return c->last_track;
@@ -137,7 +137,6 @@ void rs_chrome_metadata(RsChrome *c, const RsChromeRecord *r)
         RsStr s = rs_chrome_string(c, name);
         RsChromePid *p = rs_chrome_pid(c, &r->pid);
         p->name = s;
-        p->has_name = TRUE;
         p->device = names_a_device(rs_builder_text(c->b, s));
     } else if (RS_JSON_IS(&r->name, "process_labels") && labels) {
         RsStr s = rs_chrome_string(c, labels);
@@ -165,7 +164,7 @@ static gchar *dup_track_name(const RsChrome *c, const RsChromeTrack *t)
         return g_strdup_printf("GPU %" G_GUINT64_FORMAT " stream %s", t->key.pid.value, tid);
     if (t->name)
         return g_strdup(rs_builder_text(c->b, t->name));
-    if (p->has_name && c->pids->len > 1 && p->device)
+    if (c->pids->len > 1 && p->device)
         return g_strdup_printf("%s %s", rs_builder_text(c->b, p->name), tid);
     if (t->key.tid.is_text)
         return g_steal_pointer(&tid);
@@ -195,7 +194,7 @@ guint32 rs_chrome_add_process(RsChrome *c, gint32 rank, const RsChromePid *p)
     struct rs_anchor a = {.realtime_ns = (guint64)(c->base_ns + c->base_time_ns)};
     rs_builder_set_text(&q->path, c->path);
     rs_builder_set_text(&q->domain, c->path); /* files of one host may still differ in their base */
-    if (p && p->has_name)
+    if (p && p->name)
         rs_builder_set_text(&q->program, rs_builder_text(c->b, p->name));
     q->unit = RS_TIME_MONOTONIC;
     q->ending = c->is_stuck ? RS_ENDING_EXITED : RS_ENDING_CLEAN;
@@ -214,7 +213,7 @@ static gboolean ranks_by_names(const RsChrome *c, gint32 *ranks)
     guint n = 0;
     for (guint i = 0; i < c->pids->len; i++) {
         const RsChromePid *p = &g_array_index(c->pids, RsChromePid, i);
-        ranks[i] = p->has_name ? rs_trace_rank_of_text(rs_builder_text(c->b, p->name)) : -1;
+        ranks[i] = p->name ? rs_trace_rank_of_text(rs_builder_text(c->b, p->name)) : -1;
         if (ranks[i] >= 0 && !g_hash_table_add(seen, GINT_TO_POINTER(ranks[i])))
             return FALSE;
         n += ranks[i] >= 0;
@@ -226,10 +225,7 @@ static gboolean ranks_by_names(const RsChrome *c, gint32 *ranks)
 static void make_processes(RsChrome *c)
 {
     g_autofree gint32 *ranks = g_new(gint32, c->pids->len + 1);
-    gint32 own = c->options->rank_given ? c->options->rank
-                 : c->rank >= 0         ? c->rank
-                 : c->own_member >= 0   ? c->own_member
-                                        : -1;
+    gint32 own = c->options->rank_given ? c->options->rank : c->rank >= 0 ? c->rank : c->own_member;
     gboolean by_names = own < 0 && !c->is_kineto && ranks_by_names(c, ranks);
     if (own < 0 && !by_names)
         own = c->options->rank;

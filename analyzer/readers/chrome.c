@@ -93,8 +93,6 @@ static void set_field(RsChromeRecord *r, const RsJsonField *f)
             r->ts = f->value;
         else if (RS_JSON_IS(k, "id"))
             r->id = f->value;
-        else if (RS_JSON_IS(k, "bp"))
-            r->bp = f->value;
         break;
     case 3:
         if (RS_JSON_IS(k, "pid"))
@@ -115,15 +113,13 @@ static void set_field(RsChromeRecord *r, const RsJsonField *f)
             r->args = f->value;
         break;
     default:
-        if (RS_JSON_IS(k, "s") || RS_JSON_IS(k, "scope"))
-            r->scope = f->value;
         break;
     }
 }
 
-static void take_record(RsChrome *c, const gchar *at, guint n)
+static void take_record(RsChrome *c, guint n)
 {
-    RsChromeRecord r = {.offset = rs_json_window_offset(&c->window, at)};
+    RsChromeRecord r = {0};
     for (guint i = 0; i < MIN(n, RECORD_FIELDS_MAX); i++) {
         const RsJsonSpan *v = &c->fields[i].value;
         set_field(&r, &c->fields[i]);
@@ -153,7 +149,7 @@ static gboolean read_record(RsChrome *c, const gchar **p)
            more(c, p))
         ;
     if (state == RS_JSON_DONE) {
-        take_record(c, *p, n);
+        take_record(c, n);
         *p = next;
         return TRUE;
     }
@@ -268,11 +264,11 @@ static const gchar *read_key(RsChrome *c, const gchar *p, gchar key[KEY_MAX])
 }
 
 /* An object with "ph" in it is an event: some tools write a line for each and no array. */
-static gboolean is_bare_record(RsChrome *c, const gchar **p)
+static gboolean is_bare_record(RsChrome *c, const gchar *p)
 {
     const gchar *next;
     guint n;
-    RsJsonState state = rs_json_object(*p, c->window.end, c->fields, RECORD_FIELDS_MAX, &n, &next);
+    RsJsonState state = rs_json_object(p, c->window.end, c->fields, RECORD_FIELDS_MAX, &n, &next);
     for (guint i = 0; state == RS_JSON_DONE && i < MIN(n, RECORD_FIELDS_MAX); i++)
         if (RS_JSON_IS(&c->fields[i].key, "ph"))
             return TRUE;
@@ -319,7 +315,7 @@ static gboolean read_document(RsChrome *c)
         if (*p == '[') {
             p = read_records(c, p + 1);
             found = TRUE;
-        } else if (*p == '{' && (found || is_bare_record(c, &p))) {
+        } else if (*p == '{' && (found || is_bare_record(c, p))) {
             found = TRUE;
             if (!read_record(c, &p))
                 return TRUE;
@@ -495,4 +491,4 @@ static gboolean knows_chrome(const gchar *head, gsize n)
     return p < end && (*p == '{' || *p == '[');
 }
 
-const RsReader rs_reader_chrome = {"a Chrome trace", knows_chrome, read_chrome};
+const RsReader rs_reader_chrome = {knows_chrome, read_chrome};

@@ -23,7 +23,6 @@ typedef struct {
 } RsReadOptions;
 
 typedef struct {
-    const gchar *format; /* as messages name it: "a Chrome trace" */
     /* `head`: the first bytes, unpacked; zero bytes follow. */
     gboolean (*knows)(const gchar *head, gsize bytes);
     /* Damage is no error, but a warning: FALSE and RS_ERROR_UNREADABLE only where nothing could be
