@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* chrome-finish.c - what could only be paired once all records are known. */
 #include "chrome-internal.h"
+#include "chrome-open.h"
 
 /* ---- B and E ---- */
 
@@ -23,15 +24,6 @@ static gboolean is_sorted(const GArray *rows)
     return TRUE;
 }
 
-/* The open slice that an end of this name is of: the innermost, where it has none or the same. */
-static gint find_open(const GArray *open, const RsChromeStackRow *end)
-{
-    for (gint i = (gint)open->len - 1; i >= 0; i--)
-        if (end->name == 0 || g_array_index(open, RsChromeStackRow, i).name == end->name)
-            return i;
-    return -1;
-}
-
 static void close_slice(RsChrome *c, const RsChromeStackRow *begin, gint64 ns, gboolean open)
 {
     rs_builder_end(c->b, begin->event, ns, open ? 0 : RS_FLAG_OPEN);
@@ -41,44 +33,46 @@ static void close_slice(RsChrome *c, const RsChromeStackRow *begin, gint64 ns, g
 
 /* What has no end goes on to the end of the trace. In a collective, its rank did not come to its
  * own end. */
-static void close_rest(RsChrome *c, GArray *open)
+static void close_rest(RsChrome *c, RsChromeOpen *open)
 {
-    for (guint i = 0; i < open->len; i++, c->trouble[RS_CHROME_BEGIN_ALONE]++) {
-        guint32 event = g_array_index(open, RsChromeStackRow, i).event;
-        const RsSig *s = event != RS_NONE ? rs_builder_peek_event_sig(c->b, event) : NULL;
+    guint32 row;
+    for (guint at = 0; rs_chrome_open_next(open, &at, &row); c->trouble[RS_CHROME_BEGIN_ALONE]++) {
+        const RsChromeStackRow *r = &g_array_index(c->stack, RsChromeStackRow, row);
+        const RsSig *s = r->event != RS_NONE ? rs_builder_peek_event_sig(c->b, r->event) : NULL;
         c->is_stuck |= s && s->coll != RS_COLL_NONE && s->comm != RS_NONE;
-        close_slice(c, &g_array_index(open, RsChromeStackRow, i), c->last_ns, TRUE);
+        close_slice(c, r, c->last_ns, TRUE);
     }
-    g_array_set_size(open, 0);
+    rs_chrome_open_clear(open);
+}
+
+static void take_end_row(RsChrome *c, RsChromeOpen *open, const RsChromeStackRow *end)
+{
+    guint32 row;
+    gboolean inside;
+    if (!rs_chrome_open_take(open, end->name, &row, &inside)) {
+        c->trouble[RS_CHROME_END_ALONE]++;
+        return;
+    }
+    c->trouble[RS_CHROME_CROSSING] += inside;
+    close_slice(c, &g_array_index(c->stack, RsChromeStackRow, row), end->ns, FALSE);
 }
 
 static void pair_stack(RsChrome *c)
 {
-    g_autoptr(GArray) open = g_array_new(FALSE, FALSE, sizeof(RsChromeStackRow));
-    guint32 track = RS_NONE;
+    g_auto(RsChromeOpen) open;
+    rs_chrome_open_init(&open);
     if (!is_sorted(c->stack))
         g_array_sort(c->stack, compare_stack);
-    for (guint i = 0; i <= c->stack->len; i++) {
-        const RsChromeStackRow *r =
-            i < c->stack->len ? &g_array_index(c->stack, RsChromeStackRow, i) : NULL;
-        if (!r || r->track != track)
-            close_rest(c, open);
-        if (!r)
-            break;
-        track = r->track;
-        if (r->event != RS_NONE) {
-            g_array_append_vals(open, r, 1);
-            continue;
-        }
-        gint at = find_open(open, r);
-        if (at < 0) {
-            c->trouble[RS_CHROME_END_ALONE]++;
-            continue;
-        }
-        c->trouble[RS_CHROME_CROSSING] += (guint)at + 1 < open->len;
-        close_slice(c, &g_array_index(open, RsChromeStackRow, at), r->ns, FALSE);
-        g_array_remove_index(open, (guint)at);
+    for (guint i = 0; i < c->stack->len; i++) {
+        const RsChromeStackRow *r = &g_array_index(c->stack, RsChromeStackRow, i);
+        if (i > 0 && r->track != r[-1].track)
+            close_rest(c, &open);
+        if (r->event != RS_NONE)
+            rs_chrome_open_push(&open, r->name, i);
+        else
+            take_end_row(c, &open, r);
     }
+    close_rest(c, &open);
 }
 
 /* ---- asynchronous slices ---- */
@@ -93,57 +87,44 @@ static gint compare_pairs(gconstpointer a, gconstpointer b)
     return x->order < y->order ? -1 : x->order > y->order;
 }
 
-typedef struct {
-    RsStr name;
-    guint32 event;
-} Open;
-
-/* By name inside the id; an end without a name is that of the innermost. */
-static gint find_async(const GArray *open, const RsChromePairRow *end)
+static void take_async(RsChrome *c, RsChromeOpen *open, const RsChromePairRow *r)
 {
-    for (gint i = (gint)open->len - 1; i >= 0; i--)
-        if (end->name == 0 || g_array_index(open, Open, i).name == end->name)
-            return i;
-    return -1;
-}
-
-static void take_async(RsChrome *c, GArray *open, const RsChromePairRow *r)
-{
-    guint32 track = rs_chrome_builder_track(c, r->track);
+    guint32 track = rs_chrome_builder_track(c, r->track), event;
+    gboolean inside;
     if (r->phase == 'b') {
-        Open o = {r->name,
-                  rs_builder_event(c->b, track, r->sig, r->ns, c->last_ns, RS_FLAG_OPEN, 0, 0)};
-        g_array_append_val(open, o);
-        return;
-    }
-    if (r->phase == 'n') {
+        event = rs_builder_event(c->b, track, r->sig, r->ns, c->last_ns, RS_FLAG_OPEN, 0, 0);
+        rs_chrome_open_push(open, r->name, event);
+    } else if (r->phase == 'n') {
         RsSig s = *rs_builder_peek_sig(c->b, r->sig);
         s.kind = RS_KIND_MARK;
         rs_builder_event(c->b, track, rs_builder_sig(c->b, &s), r->ns, r->ns, 0, 0, 0);
-        return;
-    }
-    gint at = find_async(open, r);
-    if (at < 0) {
+    } else if (rs_chrome_open_take(open, r->name, &event, &inside)) {
+        rs_builder_end(c->b, event, r->ns, RS_FLAG_OPEN);
+    } else {
         c->trouble[RS_CHROME_ASYNC_END_ALONE]++;
-        return;
     }
-    rs_builder_end(c->b, g_array_index(open, Open, at).event, r->ns, RS_FLAG_OPEN);
-    g_array_remove_index(open, (guint)at);
+}
+
+static void count_rest(RsChrome *c, RsChromeOpen *open)
+{
+    guint32 event;
+    for (guint at = 0; rs_chrome_open_next(open, &at, &event);)
+        c->trouble[RS_CHROME_BEGIN_ALONE]++;
+    rs_chrome_open_clear(open);
 }
 
 static void pair_async(RsChrome *c)
 {
-    g_autoptr(GArray) open = g_array_new(FALSE, FALSE, sizeof(Open));
+    g_auto(RsChromeOpen) open;
+    rs_chrome_open_init(&open);
     g_array_sort(c->async, compare_pairs);
     for (guint i = 0; i < c->async->len; i++) {
         const RsChromePairRow *r = &g_array_index(c->async, RsChromePairRow, i);
-        if (i > 0 && r[-1].key != r->key) {
-            c->trouble[RS_CHROME_BEGIN_ALONE] += open->len;
-            g_array_set_size(open, 0);
-        }
-        take_async(c, open, r);
+        if (i > 0 && r[-1].key != r->key)
+            count_rest(c, &open);
+        take_async(c, &open, r);
     }
-    c->trouble[RS_CHROME_BEGIN_ALONE] += open->len;
+    count_rest(c, &open);
 }
 
 /* ---- arrows ---- */
