@@ -13,6 +13,10 @@ import sys
 import tempfile
 import time
 
+from without_mpi import ask, calls, environment, run, tool
+
+UNCONVERTED = {"RINGSCOPE_EXPORT": "none"}
+
 SMALL = """
 mkdir small; mount -t tmpfs -o size=1m tmpfs {where}
 LD_PRELOAD={build}/tracer/libringscope.so "{program}" {way}
@@ -21,38 +25,13 @@ status=$?
 exit $status"""
 
 
-def environment(extra):
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("RINGSCOPE", "LD_PRELOAD"))}
-    return {**env, "RINGSCOPE_EXPORT": "none", **extra}
-
-
-def run(command, work, extra):
-    return subprocess.run(command, env=environment(extra), cwd=work, capture_output=True, text=True,
-                          check=False, timeout=60)
-
-
 def traced(build, program, way, work, folder):
-    return run([program, way], work, {"LD_PRELOAD": f"{build}/tracer/libringscope.so",
+    return run([program, way], work, {**UNCONVERTED, "LD_PRELOAD": f"{build}/tracer/libringscope.so",
                                       "RINGSCOPE_DIR": str(folder)})
 
 
 def rings(pid="*"):
     return set(pathlib.Path("/dev/shm").glob(f"ringscope-{os.getuid()}-{pid}-*"))
-
-
-def tool(build, *words):
-    done = subprocess.run([f"{build}/analyzer/ringscope", *map(str, words)], capture_output=True,
-                          text=True, check=False)
-    assert done.returncode == 0, done
-    return done.stdout
-
-
-def ask(build, run_path, sql):
-    return json.loads(tool(build, "query", run_path, sql, "--format", "json"))[0]["x"]
-
-
-def calls(build, run_path):
-    return ask(build, run_path, "SELECT COUNT(*) AS x FROM slices WHERE name = 'ncclGroupEnd'")
 
 
 def one_line(text, *words):
@@ -72,7 +51,8 @@ def check_vanishing(build, program, work):
     folder = pathlib.Path(work, "vanishes")
     process = subprocess.Popen(
         [program, "stay"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True, cwd=work, env=environment({"LD_PRELOAD": f"{build}/tracer/libringscope.so",
+        text=True, cwd=work, env=environment({**UNCONVERTED,
+                                              "LD_PRELOAD": f"{build}/tracer/libringscope.so",
                                               "RINGSCOPE_DIR": str(folder)}))
     assert process.stdout.readline() == "at the end of stay\n"
     assert rings(process.pid)
@@ -107,7 +87,7 @@ def check_small(build, program, work):
         plain = run([program, way], work, {})
         script = SMALL.format(where=where, build=build, program=program, way=way)
         done = run(["unshare", "--mount", "sh", "-uc", script], work,
-                   {"RINGSCOPE_DIR": "small/run" if where == "small" else "on-small"})
+                   {**UNCONVERTED, "RINGSCOPE_DIR": "small/run" if where == "small" else "on-small"})
         assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout), done
         assert done.stderr.count("\n") <= 1, done.stderr
         shutil.rmtree(f"{work}/small")

@@ -6,14 +6,15 @@ status must be the same, the captures must hold every call of each process, and 
 may be left on /dev/shm. `shm`: where there is no /dev/shm, or it can't be written (needs root). `export`: the tool that
 converts the capture at the end never ends.
 """
-import json
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
+
+import without_mpi
+from without_mpi import ask, calls, tool
 
 # way: calls of each of its processes
 WAYS = {
@@ -31,14 +32,8 @@ mount --move dev /dev"""
 SHM_READ_ONLY = "mount -t tmpfs -o ro tmpfs /dev/shm"
 
 
-def environment(extra):
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("RINGSCOPE", "LD_PRELOAD"))}
-    return {**env, **extra}
-
-
 def run(command, work, extra):
-    done = subprocess.run(command, env=environment(extra), cwd=work, capture_output=True, text=True,
-                          check=False, timeout=60)
+    done = without_mpi.run(command, work, extra)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -56,21 +51,6 @@ def wait_for_end(capture):
 
 def rings(capture):
     return sorted(pathlib.Path("/dev/shm").glob(f"ringscope-{os.getuid()}-{process_of(capture)}-*"))
-
-
-def tool(build, *words):
-    done = subprocess.run([f"{build}/analyzer/ringscope", *map(str, words)], capture_output=True,
-                          text=True, check=False)
-    assert done.returncode == 0, done
-    return done.stdout
-
-
-def ask(build, capture, sql):
-    return json.loads(tool(build, "query", capture, sql, "--format", "json"))[0]["x"]
-
-
-def calls(build, capture):
-    return ask(build, capture, "SELECT COUNT(*) AS x FROM slices WHERE name = 'ncclGroupEnd'")
 
 
 def traced(build, program, way, work, name):
