@@ -97,8 +97,11 @@ const RsArg *rs_model_args(const RsModel *m, guint32 event, guint *ret_n)
         else
             high = middle;
     }
+    *ret_n = 0;
+    if (m->args->len == 0)
+        return NULL;
     const RsArg *first = (const RsArg *)(void *)m->args->data + low;
-    for (*ret_n = 0; low + *ret_n < m->args->len && first[*ret_n].event == event; ++*ret_n)
+    for (; low + *ret_n < m->args->len && first[*ret_n].event == event; ++*ret_n)
         ;
     return first;
 }

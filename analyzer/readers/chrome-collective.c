@@ -153,7 +153,8 @@ static void set_size(RsChrome *c, guint n, guint64 members, RsSig *s)
 
 /* ---- process groups ---- */
 
-/* "[0, 1, 2]" as text or as an array. FALSE where it is not all there ("[0, 1, ..., 511]"). */
+/* "[0, 1, 2]" as text or as an array. FALSE where it is not all there ("[0, 1, ..., 511]"), or
+ * holds what can be no rank. */
 static gboolean parse_ranks(const gchar *text, GArray *ranks)
 {
     g_array_set_size(ranks, 0);
@@ -166,7 +167,9 @@ static gboolean parse_ranks(const gchar *text, GArray *ranks)
         }
         gchar *end;
         gint64 v = g_ascii_strtoll(p, &end, 10);
-        gint32 rank = (gint32)MIN(v, G_MAXINT32);
+        gint32 rank = (gint32)MIN(v, RS_CHROME_RANKS_MAX);
+        if (rank == RS_CHROME_RANKS_MAX)
+            return FALSE;
         g_array_append_val(ranks, rank);
         p = end;
     }
@@ -185,8 +188,9 @@ static gboolean find_members(RsChrome *c, guint n, const gchar *name, guint64 si
     if (known && parse_ranks(known, ranks))
         return TRUE;
     g_array_set_size(ranks, 0);
-    if (size == 0 || size != (guint64)MAX(c->world_size, 0))
+    if (size == 0 || size != (guint64)MAX(c->world_size, 0) || size > c->implied_left)
         return FALSE;
+    c->implied_left -= size;
     for (gint32 i = 0; i < (gint32)size; i++) /* all there are */
         g_array_append_val(ranks, i);
     return TRUE;

@@ -10,6 +10,8 @@
  */
 #include "chrome-internal.h"
 
+#define RANKS_MAX 65536 /* each is a process: no name makes more of them */
+
 typedef struct {
     guint32 track;
     gint32 rank;
@@ -34,7 +36,7 @@ gboolean rs_chrome_tick(RsChrome *c, const RsChromeRecord *r, gint64 ns)
     RsJsonSpan number = r->name;
     guint64 rank;
     if (number.n == 0 || !g_ascii_isdigit(*number.at) || number.n > 6 ||
-        !rs_json_u64(&number, &rank))
+        !rs_json_u64(&number, &rank) || rank >= RANKS_MAX)
         return FALSE;
     Tick t = {rs_chrome_track(c, r), (gint32)rank, ns, c->ticks->len};
     g_array_append_val(c->ticks, t);

@@ -17,8 +17,10 @@
 G_BEGIN_DECLS
 
 /* Times from here on are those of a clock that runs for long: 11.5 days, no trace is so long. */
-#define RS_CHROME_EPOCH_NS G_GINT64_CONSTANT(1000000000000000)
-#define RS_CHROME_ARGS_MAX 128 /* of one record; more are left out */
+#define RS_CHROME_EPOCH_NS    G_GINT64_CONSTANT(1000000000000000)
+#define RS_CHROME_RANKS_MAX   (1 << 20)
+#define RS_CHROME_IMPLIED_MAX (1u << 22) /* members of groups that no list names, all together */
+#define RS_CHROME_ARGS_MAX    128        /* of one record; more are left out */
 
 /* The fields of a record that mean something. */
 typedef struct {
@@ -164,6 +166,7 @@ typedef struct {
     gboolean is_stuck;            /* the trace ended inside a collective */
     GArray *ticks, *negotiations; /* chrome-horovod.c */
     gint32 max_member;            /* greatest world rank that a process group names, -1 */
+    guint64 implied_left;         /* of RS_CHROME_IMPLIED_MAX */
     gint32 own_member;            /* the rank that collectives say is theirs, -1 */
 } RsChrome;
 

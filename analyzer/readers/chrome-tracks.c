@@ -4,6 +4,8 @@
 
 #include "../trace-ranks.h"
 
+#define WALL_END (G_GINT64_CONSTANT(1) << 62) /* the year 2116: what is later is no time */
+
 /* ---- ids ---- */
 
 guint64 rs_chrome_hash(guint64 seed, const gchar *p, gsize n)
@@ -16,7 +18,8 @@ guint64 rs_chrome_hash(guint64 seed, const gchar *p, gsize n)
         h ^= h >> 29;
     }
     w = 0;
-    memcpy(&w, p, n);
+    if (n)
+        memcpy(&w, p, n);
     h = (h ^ w) * k;
     return h ^ h >> 32;
 }
@@ -191,14 +194,17 @@ guint32 rs_chrome_add_process(RsChrome *c, gint32 rank, const RsChromePid *p)
     guint32 process =
         rs_builder_add_process(c->b, rank, c->host->len ? c->host->str : "unknown host", pid);
     RsProcess *q = rs_builder_process(c->b, process);
-    struct rs_anchor a = {.realtime_ns = (guint64)(c->base_ns + c->base_time_ns)};
+    gint64 wall;
+    gboolean has_wall =
+        !__builtin_add_overflow(c->base_ns, c->base_time_ns, &wall) && wall > 0 && wall < WALL_END;
+    struct rs_anchor a = {.realtime_ns = (guint64)wall};
     rs_builder_set_text(&q->path, c->path);
     rs_builder_set_text(&q->domain, c->path); /* files of one host may still differ in their base */
     if (p && p->name)
         rs_builder_set_text(&q->program, rs_builder_text(c->b, p->name));
     q->unit = RS_TIME_MONOTONIC;
     q->ending = c->is_stuck ? RS_ENDING_EXITED : RS_ENDING_CLEAN;
-    if (c->base_ns + c->base_time_ns > 0)
+    if (has_wall)
         g_array_append_val(q->anchors, a);
     q->world_size = MAX(c->world_size, c->max_member + 1);
     if (rank < 0 || q->world_size <= rank)

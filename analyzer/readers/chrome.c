@@ -414,6 +414,7 @@ static void chrome_init(RsChrome *c, RsBuilder *b, RsInput *input, const RsReadO
     c->path = rs_input_path(input);
     c->max_member = c->own_member = -1;
     c->rescan_left = RESCAN_BYTES;
+    c->implied_left = RS_CHROME_IMPLIED_MAX;
     c->host = g_string_new(NULL);
     c->text = g_string_new(NULL);
     c->sigs = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);

@@ -5,7 +5,7 @@
 #include "json-scan.h"
 
 #define EXPONENT_MAX 400
-#define NS_MOST      (G_GINT64_CONSTANT(1) << 62)
+#define NS_MOST      ((G_GINT64_CONSTANT(1) << 62) - 1) /* two of them have a difference */
 #define REPLACEMENT  "\xef\xbf\xbd"
 
 static const gchar *read_exponent(const gchar *p, const gchar *end, gint *ret)
@@ -81,7 +81,7 @@ static gboolean read_plain(const RsJsonSpan *s, guint unit_digits, gint64 *ret_n
     guint fraction = 0;
     if (s->n > 20)
         return FALSE;
-    for (; p < end && (guchar)(*p - '0') < 10; p++)
+    for (; p < end && (guchar)(*p - '0') < 10 && p - s->at <= 16; p++)
         v = v * 10 + (*p - '0');
     if (p == s->at || p - s->at > 16 || v > NS_MOST / 1000)
         return FALSE;

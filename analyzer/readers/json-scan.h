@@ -73,7 +73,7 @@ static inline gboolean rs_json_is(const RsJsonSpan *s, const gchar *text, gsize 
 
 /* Microseconds, in decimal, as nanoseconds and millionths of one; exact, without a floating-point
  * number in between. What is finer is cut off. A number in a string counts. `unit_digits`: 3 for
- * microseconds, 0 for nanoseconds. FALSE: no number, or beyond +-2^62 ns. */
+ * microseconds, 0 for nanoseconds. FALSE: no number, or not within +-2^62 ns. */
 gboolean rs_json_ns(const RsJsonSpan *s, guint unit_digits, gint64 *ret_ns,
                     guint32 *ret_millionths);
 /* A whole number from 0 to 2^64 - 1, also in a string or with ".0"; FALSE: none. */
