@@ -3,6 +3,7 @@
 
 #include "model-internal.h"
 #include "plural.h"
+#include "run-reading.h"
 #include "trace-ranks.h"
 
 /* A process that was read: of one rank there may be several, but not over the same time. */
@@ -14,19 +15,17 @@ typedef struct {
 
 typedef struct {
     const RsRunFiles *files;
-    RsLeftOut *left_out;
-    RsBuilder *b;
+    gint32 *ranks; /* of each, -1 unknown */
+    gboolean ranks_given;
     GArray *readings; /* Reading */
-    RsProgress progress;
-    gpointer data;
-    guint64 bytes, bytes_done, current_bytes;
+    RsRunReading reading;
 } Opening;
 
 static void opening_clear(Opening *o)
 {
-    g_ptr_array_unref(o->left_out);
+    rs_run_reading_clear(&o->reading);
     g_array_unref(o->readings);
-    g_clear_pointer(&o->b, rs_builder_free);
+    g_free(o->ranks);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Opening, opening_clear)
 
@@ -47,13 +46,6 @@ gboolean rs_run_traces_check(const RsRunFiles *files, const RsRunOptions *option
     return FALSE;
 }
 
-static void pass_progress(gdouble share, const gchar *what, gpointer data)
-{
-    Opening *o = data;
-    gdouble done = (gdouble)o->bytes_done + share * (gdouble)o->current_bytes;
-    o->progress(done / (gdouble)MAX(o->bytes, 1) * 0.8, what, o->data);
-}
-
 /* ---- ranks that two files claim ---- */
 
 static gint64 wall_offset(const RsProcess *p)
@@ -68,7 +60,7 @@ static gint64 wall_offset(const RsProcess *p)
 static GArray *readings_since(const Opening *o, const RsBuilderMark *mark, const gchar *path)
 {
     GArray *found = g_array_new(FALSE, TRUE, sizeof(Reading));
-    RsBuilder *b = o->b;
+    RsBuilder *b = o->reading.b;
     for (guint i = mark->processes; i < b->processes->len; i++) {
         Reading r = {rs_builder_process(b, i)->rank, path, G_MAXINT64, G_MININT64};
         g_array_append_val(found, r);
@@ -105,52 +97,33 @@ static const Reading *find_double(const Opening *o, const GArray *found)
 
 /* ---- reading ---- */
 
-static gboolean read_trace(Opening *o, const RsRunFile *f, gint32 rank, gboolean given,
-                           GError **error)
+static gboolean read_trace(gpointer opening, guint i, GError **error)
 {
+    Opening *o = opening;
+    const RsRunFile *f = g_ptr_array_index(o->files->traces, i);
     g_autoptr(RsInput) input = rs_input_open(f->path, error);
     if (!input)
         return FALSE;
-    RsBuilderMark mark = rs_builder_mark(o->b);
-    RsReadOptions options = {rank, given, o->progress ? pass_progress : NULL, o};
-    if (!f->reader->read(o->b, input, &options, error)) {
-        rs_builder_take_back(o->b, &mark);
+    RsBuilderMark mark = rs_builder_mark(o->reading.b);
+    const RsReadOptions options = {o->ranks[i], o->ranks_given,
+                                   rs_run_reading_progress(&o->reading), &o->reading};
+    if (!f->reader->read(o->reading.b, input, &options, error)) {
+        rs_builder_take_back(o->reading.b, &mark);
         return FALSE;
     }
     if (rs_input_note(input))
-        rs_builder_warn(o->b, f->path, 0, "%s: read as far as it goes", rs_input_note(input));
+        rs_builder_warn(o->reading.b, f->path, 0, "%s: read as far as it goes",
+                        rs_input_note(input));
     g_autoptr(GArray) found = readings_since(o, &mark, f->path);
     const Reading *twin = find_double(o, found);
     if (twin) {
         g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE,
                     "%s: holds rank %d over the same time as %s", f->path, twin->rank, twin->path);
-        rs_builder_take_back(o->b, &mark);
+        rs_builder_take_back(o->reading.b, &mark);
         return FALSE;
     }
     g_array_append_vals(o->readings, found->data, found->len);
     return TRUE;
-}
-
-/* One file that holds nothing does not spoil the others. */
-static gboolean read_traces(Opening *o, const gint32 *ranks, gboolean given, GError **error)
-{
-    guint good = 0;
-    g_autoptr(GError) first = NULL;
-    for (guint i = 0; i < o->files->traces->len; i++) {
-        const RsRunFile *f = g_ptr_array_index(o->files->traces, i);
-        g_autoptr(GError) cause = NULL;
-        o->current_bytes = f->bytes;
-        if (read_trace(o, f, ranks[i], given, &cause))
-            good++;
-        else
-            rs_left_out_add(o->left_out, f->path, rs_left_out_reason(cause, f->path));
-        if (cause && !first)
-            first = g_steal_pointer(&cause);
-        o->bytes_done += f->bytes;
-    }
-    if (good == 0)
-        g_propagate_error(error, g_steal_pointer(&first));
-    return good > 0;
 }
 
 static gint32 *find_ranks(const RsRunFiles *files, const RsRunOptions *options, gboolean *ret_given)
@@ -181,25 +154,19 @@ static gboolean communicates(const RsBuilder *b)
 RsModel *rs_run_traces_open(const RsRunFiles *files, const RsRunOptions *options,
                             RsProgress progress, gpointer data, GError **error)
 {
-    g_auto(Opening) o = {.files = files, .progress = progress, .data = data};
-    gboolean given;
-    g_autofree gint32 *ranks = find_ranks(files, options, &given);
-    o.left_out = rs_left_out_new();
+    g_auto(Opening) o = {.files = files};
+    o.ranks = find_ranks(files, options, &o.ranks_given);
     o.readings = g_array_new(FALSE, TRUE, sizeof(Reading));
-    o.b = rs_builder_new();
-    for (guint i = 0; i < files->traces->len; i++)
-        o.bytes += ((const RsRunFile *)g_ptr_array_index(files->traces, i))->bytes;
-    if (!read_traces(&o, ranks, given, error))
+    rs_run_reading_init(&o.reading, progress, data);
+    if (!rs_run_reading_all(&o.reading, files->traces, read_trace, &o, error))
         return NULL;
-    rs_left_out_warn(o.left_out, o.b, "files");
-    rs_left_out_warn(files->others, o.b, "files");
-    if (o.b->processes->len > 1 && !communicates(o.b))
-        rs_builder_warn(o.b, "", 0,
+    RsBuilder *b = o.reading.b;
+    rs_left_out_warn(o.reading.left_out, b, "files");
+    rs_left_out_warn(files->others, b, "files");
+    if (b->processes->len > 1 && !communicates(b))
+        rs_builder_warn(b, "", 0,
                         "NO COMMUNICATION is recognised in the traces of %u ranks: nothing can be "
                         "said about who waits for whom",
-                        o.b->processes->len);
-    if (progress)
-        progress(0.8, "matching", data);
-    gboolean alone = files->traces->len == 1 && !files->from_folder;
-    return rs_builder_finish(g_steal_pointer(&o.b), alone ? RS_FINISH_NO_MISSING : RS_FINISH_ALL);
+                        b->processes->len);
+    return rs_run_reading_finish(&o.reading, files->traces->len == 1 && !files->from_folder);
 }

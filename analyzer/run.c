@@ -9,7 +9,7 @@
 #include "left-out.h"
 #include "plural.h"
 #include "recover.h"
-#include "run-files.h"
+#include "run-reading.h"
 #include "run-traces.h"
 
 #define PEEK_BYTES (1u << 20) /* run ids stand in the first blocks */
@@ -25,12 +25,9 @@ typedef struct {
 
 typedef struct {
     const RsRunFiles *files;
-    GArray *captures;    /* Capture: of the files, those to read */
-    RsLeftOut *left_out; /* of the files, those not read */
-    RsBuilder *b;
-    RsProgress progress;
-    gpointer data;
-    guint64 bytes, bytes_done, current_bytes;
+    GArray *captures;  /* Capture: of the files, those that are of the run */
+    GPtrArray *chosen; /* their files */
+    RsRunReading reading;
     gboolean now; /* what it is in now, not all it did */
 } Opening;
 
@@ -41,9 +38,9 @@ static void clear_capture(gpointer data)
 
 static void opening_clear(Opening *o)
 {
-    g_ptr_array_unref(o->left_out);
+    rs_run_reading_clear(&o->reading);
     g_array_unref(o->captures);
-    g_clear_pointer(&o->b, rs_builder_free);
+    g_ptr_array_unref(o->chosen);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Opening, opening_clear)
 
@@ -89,11 +86,11 @@ static void leave_out_other_runs(Opening *o)
             mixed = c->file->path;
             continue;
         }
-        rs_left_out_add(o->left_out, c->file->path, why);
+        rs_left_out_add(o->reading.left_out, c->file->path, why);
         g_array_remove_index(o->captures, i--);
     }
     if (mixed)
-        rs_builder_warn(o->b, mixed, 0, "captures of different runs are read as one");
+        rs_builder_warn(o->reading.b, mixed, 0, "captures of different runs are read as one");
 }
 
 static void choose_captures(Opening *o)
@@ -106,25 +103,18 @@ static void choose_captures(Opening *o)
     }
     leave_out_other_runs(o);
     for (guint i = 0; i < o->captures->len; i++)
-        o->bytes += g_array_index(o->captures, Capture, i).file->bytes;
+        g_ptr_array_add(o->chosen, (gpointer)g_array_index(o->captures, Capture, i).file);
 }
 
 /* ---- reading ---- */
 
-static void pass_progress(gdouble share, const gchar *what, gpointer data)
-{
-    Opening *o = data;
-    gdouble done = (gdouble)o->bytes_done + share * (gdouble)o->current_bytes;
-    o->progress(done / (gdouble)MAX(o->bytes, 1) * 0.8, what, o->data);
-}
-
 static void note_state(Opening *o, guint32 process, const RsRecovery *r, gboolean from_rings)
 {
-    RsProcess *p = rs_builder_process(o->b, process);
+    RsProcess *p = rs_builder_process(o->reading.b, process);
     if (r->state == RS_RINGS_LIVE && p->ending == RS_ENDING_UNKNOWN)
         rs_builder_set_text(&p->note, "its process still runs: read as far as it is written");
     if (from_rings && r->events > 0)
-        rs_builder_warn(o->b, p->path, 0,
+        rs_builder_warn(o->reading.b, p->path, 0,
                         "%" G_GUINT64_FORMAT
                         " event%s read from memory, where its process left them "
                         "as it %s: merge saves them",
@@ -150,8 +140,8 @@ static gboolean read_capture(Opening *o, const gchar *path, GError **error)
     }
     RsBlocks *parts[2] = {blocks, tail};
     guint32 process;
-    if (!rs_capture_read(o->b, parts, tail ? 2 : 1, o->progress ? pass_progress : NULL, o, &process,
-                         error))
+    if (!rs_capture_read(o->reading.b, parts, tail ? 2 : 1, rs_run_reading_progress(&o->reading),
+                         &o->reading, &process, error))
         return FALSE;
     note_state(o, process, recovery, tail != NULL);
     return TRUE;
@@ -218,49 +208,31 @@ static gboolean look_at_capture(Opening *o, const gchar *path, GError **error)
             return read_capture(o, path, error);
     }
     RsBlocks *parts[2] = {beginning, rest};
-    return rs_capture_read(o->b, parts, 2, NULL, NULL, NULL, error);
+    return rs_capture_read(o->reading.b, parts, 2, NULL, NULL, NULL, error);
 }
 
 /* ---- all of them ---- */
 
-/* One capture that holds nothing does not spoil the others. */
-static gboolean read_captures(Opening *o, GError **error)
+static gboolean read_one(gpointer opening, guint i, GError **error)
 {
-    guint good = 0;
-    g_autoptr(GError) first = NULL;
-    for (guint i = 0; i < o->captures->len; i++) {
-        const RsRunFile *f = g_array_index(o->captures, Capture, i).file;
-        g_autoptr(GError) cause = NULL;
-        o->current_bytes = f->bytes;
-        if (o->now ? look_at_capture(o, f->path, &cause) : read_capture(o, f->path, &cause))
-            good++;
-        else
-            rs_left_out_add(o->left_out, f->path, rs_left_out_reason(cause, f->path));
-        if (cause && !first)
-            first = g_steal_pointer(&cause);
-        o->bytes_done += f->bytes;
-    }
-    if (good == 0)
-        g_propagate_error(error, g_steal_pointer(&first));
-    return good > 0;
+    Opening *o = opening;
+    const gchar *path = ((const RsRunFile *)g_ptr_array_index(o->chosen, i))->path;
+    return o->now ? look_at_capture(o, path, error) : read_capture(o, path, error);
 }
 
 static RsModel *open_captures(const RsRunFiles *files, gboolean now, RsProgress progress,
                               gpointer data, GError **error)
 {
-    g_auto(Opening) o = {.files = files, .progress = progress, .data = data, .now = now};
+    g_auto(Opening) o = {.files = files, .now = now};
     o.captures = g_array_new(FALSE, FALSE, sizeof(Capture));
     g_array_set_clear_func(o.captures, clear_capture);
-    o.left_out = rs_left_out_new();
-    o.b = rs_builder_new();
+    o.chosen = g_ptr_array_new();
+    rs_run_reading_init(&o.reading, progress, data);
     choose_captures(&o);
-    if (!read_captures(&o, error))
+    if (!rs_run_reading_all(&o.reading, o.chosen, read_one, &o, error))
         return NULL;
-    rs_left_out_warn(o.left_out, o.b, "captures");
-    if (progress)
-        progress(0.8, "matching", data);
-    gboolean alone = files->captures->len == 1 && !files->from_folder;
-    return rs_builder_finish(g_steal_pointer(&o.b), alone ? RS_FINISH_NO_MISSING : RS_FINISH_ALL);
+    rs_left_out_warn(o.reading.left_out, o.reading.b, "captures");
+    return rs_run_reading_finish(&o.reading, files->captures->len == 1 && !files->from_folder);
 }
 
 RsModel *rs_run_open_as(const gchar *const *paths, const RsRunOptions *options, RsProgress progress,
