@@ -86,7 +86,11 @@ static void add_capture(RsRunFiles *o, const gchar *path, gboolean named)
 static const RsReader *find_reader(const gchar *path, GError **error)
 {
     g_autoptr(RsInput) input = rs_input_open(path, error);
-    return input ? rs_reader_find(input) : NULL;
+    const RsReader *reader = input ? rs_reader_find(input) : NULL;
+    const gchar *nothing = input && !reader ? rs_input_nothing(input) : NULL;
+    if (nothing)
+        g_set_error(error, RS_ERROR, RS_ERROR_UNREADABLE, "%s: %s", path, nothing);
+    return reader;
 }
 
 static gboolean add_trace(RsRunFiles *o, const gchar *path, GError **error)

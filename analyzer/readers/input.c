@@ -48,9 +48,11 @@ struct _RsInput {
 static Packing packing_of(const guint8 *p, gsize n)
 {
     static const guint8 zstd[4] = {0x28, 0xb5, 0x2f, 0xfd};
+    static const guint8 skip[3] = {0x2a, 0x4d, 0x18}; /* a frame of the packer's own stands first */
     if (n >= 3 && p[0] == 0x1f && p[1] == 0x8b && p[2] == Z_DEFLATED)
         return GZIP;
-    return n >= 4 && memcmp(p, zstd, 4) == 0 ? ZSTD : PLAIN;
+    gboolean skippable = n >= 4 && (p[0] & 0xf0) == 0x50 && memcmp(p + 1, skip, 3) == 0;
+    return skippable || (n >= 4 && memcmp(p, zstd, 4) == 0) ? ZSTD : PLAIN;
 }
 
 static RsInput *fail_open(RsInput *in, const gchar *why, GError **error)
@@ -300,4 +302,17 @@ gdouble rs_input_share(const RsInput *in)
 const gchar *rs_input_note(const RsInput *in)
 {
     return in->note;
+}
+
+const gchar *rs_input_nothing(RsInput *in)
+{
+    gsize n;
+    const gchar *head = rs_input_head(in, &n);
+    if (in->packing == PLAIN)
+        return NULL;
+    if (n == 0)
+        return in->note ? in->note : "is empty when it is unpacked";
+    return packing_of((const guint8 *)head, n) != PLAIN
+               ? "is packed twice: unpack it once (gunzip, unzstd)"
+               : NULL;
 }

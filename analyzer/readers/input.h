@@ -34,6 +34,8 @@ const gchar *rs_input_head(RsInput *input, gsize *ret_bytes);
 gdouble rs_input_share(const RsInput *input);
 /* NULL, or why the bytes ended before the file's author meant them to, and where in the file. */
 const gchar *rs_input_note(const RsInput *input);
+/* NULL, or why what was packed gives nothing that a reader could know. Borrowed. */
+const gchar *rs_input_nothing(RsInput *input);
 
 G_END_DECLS
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <zlib.h>
 
 #include "traces.h"
 
@@ -199,6 +200,57 @@ static void lines_without_an_array_are_events(void **state)
     assert_int_equal(m->events.n, 3);
 }
 
+static gchar *pack(const gchar *bytes, gsize n, gsize *ret_n)
+{
+    g_autofree gchar *copy = g_memdup2(bytes, n + 1);
+    gchar *packed = g_malloc(n + 100);
+    z_stream z = {.next_in = (Bytef *)copy,
+                  .avail_in = (uInt)n,
+                  .next_out = (Bytef *)packed,
+                  .avail_out = (uInt)n + 100};
+    assert_int_equal(deflateInit2(&z, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+    *ret_n = z.total_out;
+    deflateEnd(&z);
+    return packed;
+}
+
+static void assert_nothing(const gchar *bytes, gsize n, const gchar *why)
+{
+    g_autofree gchar *told = tr_fail_to_read(bytes, (gssize)n);
+    if (!strstr(told, why))
+        fail_msg("%s", told);
+}
+
+static void packed_files_that_hold_nothing_say_why(void **state)
+{
+    static const gchar text[] = "[" EVENT "]";
+    gsize n, n2;
+    g_autofree gchar *once = pack(text, sizeof text - 1, &n);
+    g_autofree gchar *twice = pack(once, n, &n2);
+    assert_nothing(twice, n2, "trace.json: is packed twice: unpack it once");
+    assert_nothing(once, 10, "trace.json: the gzip stream is cut at its end, byte 10");
+    once[10] = (gchar)0xff; /* no such block */
+    assert_nothing(once, n, "trace.json: the gzip stream is damaged at byte ");
+    g_autofree gchar *empty = pack("", 0, &n);
+    assert_nothing(empty, n, "trace.json: is empty when it is unpacked");
+}
+
+static void zstd_may_begin_with_a_frame_of_the_packers_own(void **state)
+{
+#ifdef RS_HAVE_ZSTD
+    static const guint8 own[] = {0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0, 'a', 'b', 'c', 'd'};
+    g_autofree gchar *bytes = NULL;
+    gsize n;
+    assert_true(g_file_get_contents(RS_CASES "/file/zstd-named-json.json", &bytes, &n, NULL));
+    g_autoptr(GByteArray) all = g_byte_array_new();
+    g_byte_array_append(all, own, sizeof own);
+    g_byte_array_append(all, (const guint8 *)bytes, (guint)n);
+    g_autoptr(RsModel) m = tr_read((const gchar *)all->data, all->len);
+    assert_int_equal(m->events.n, 2);
+#endif
+}
+
 /* Cut anywhere, it is read up to there or refused, never worse. */
 static void every_cut_gives_what_stands_before_it(void **state)
 {
@@ -237,6 +289,8 @@ int main(void)
         cmocka_unit_test(writers_that_interrupt_each_other_lose_what_they_cut),
         cmocka_unit_test(a_name_of_a_mebibyte_crosses_blocks),
         cmocka_unit_test(lines_without_an_array_are_events),
+        cmocka_unit_test(packed_files_that_hold_nothing_say_why),
+        cmocka_unit_test(zstd_may_begin_with_a_frame_of_the_packers_own),
         cmocka_unit_test(every_cut_gives_what_stands_before_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
