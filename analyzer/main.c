@@ -58,8 +58,8 @@ static void print_help(FILE *out)
           out);
     for (gsize i = 0; i < G_N_ELEMENTS(commands); i++)
         fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].help);
-    fputs("\nEach has --help with an example. RUN is a run folder, captures (.rsc) of one run, or\n"
-          "an exported .sqlite file.\n",
+    fputs("\nEach has --help with an example. RUN is a run folder, captures (.rsc) of one run,\n"
+          "an exported .sqlite file, or traces of other tools (Chrome JSON, Horovod timelines).\n",
           out);
 }
 

@@ -82,6 +82,14 @@ guint32 rs_model_track_of(const RsModel *m, guint32 event)
     return low;
 }
 
+gboolean rs_model_hosts_are_known(const RsModel *m)
+{
+    for (guint32 i = 0; i < m->hosts->len; i++)
+        if (!rs_model_host_is_known(m, i))
+            return FALSE;
+    return TRUE;
+}
+
 guint32 rs_model_rank_of(const RsModel *m, guint32 event)
 {
     return g_array_index(m->tracks, RsTrack, rs_model_track_of(m, event)).rank;

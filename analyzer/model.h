@@ -276,6 +276,13 @@ static inline const gchar *rs_model_host_name(const RsModel *m, guint32 host)
 {
     return rs_model_str(m, g_array_index(m->hosts, RsHost, host).name);
 }
+/* Of ranks whose host nobody wrote down, as most traces of other tools don't. */
+#define RS_HOST_UNKNOWN "unknown host"
+static inline gboolean rs_model_host_is_known(const RsModel *m, guint32 host)
+{
+    return !g_str_equal(rs_model_host_name(m, host), RS_HOST_UNKNOWN);
+}
+gboolean rs_model_hosts_are_known(const RsModel *m);
 /* RsRank index of an event. */
 guint32 rs_model_rank_of(const RsModel *m, guint32 event);
 /* When the event's rank arrived at, and had the result of, the operation that `event` is or starts:

@@ -151,6 +151,19 @@ static gboolean communicates(const RsBuilder *b)
     return FALSE;
 }
 
+/* What is alone on purpose is no incomplete run, but it can't say who is late either. */
+static void warn_alone(RsBuilder *b)
+{
+    gint32 size = 0;
+    for (guint i = 0; i < b->processes->len; i++)
+        size = MAX(size, rs_builder_process(b, i)->world_size);
+    if (size > (gint32)b->processes->len)
+        rs_builder_warn(b, "", 0,
+                        "one file of a run of %d ranks: name the others' files, too, or the folder "
+                        "that holds them, to see who waits for whom",
+                        size);
+}
+
 RsModel *rs_run_traces_open(const RsRunFiles *files, const RsRunOptions *options,
                             RsProgress progress, gpointer data, GError **error)
 {
@@ -168,5 +181,8 @@ RsModel *rs_run_traces_open(const RsRunFiles *files, const RsRunOptions *options
                         "NO COMMUNICATION is recognised in the traces of %u ranks: nothing can be "
                         "said about who waits for whom",
                         b->processes->len);
-    return rs_run_reading_finish(&o.reading, files->traces->len == 1 && !files->from_folder);
+    gboolean alone = files->traces->len == 1 && !files->from_folder;
+    if (alone)
+        warn_alone(b);
+    return rs_run_reading_finish(&o.reading, alone);
 }

@@ -395,7 +395,8 @@ void rs_finding_place(RsFinding *f, const RsModel *m, guint32 rank)
     const RsRank *r = rs_model_rank(m, rank);
     g_array_append_val(f->ranks, r->rank);
     const gchar *host = rs_model_host_name(m, r->host);
-    if (!g_ptr_array_find_with_equal_func(f->hosts, host, g_str_equal, NULL))
+    if (rs_model_host_is_known(m, r->host) &&
+        !g_ptr_array_find_with_equal_func(f->hosts, host, g_str_equal, NULL))
         g_ptr_array_add(f->hosts, g_strdup(host));
 }
 

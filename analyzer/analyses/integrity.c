@@ -45,6 +45,17 @@ static guint say_lacking(const RsModel *m, RsFinding *f)
     return n;
 }
 
+/* What other tools wrote, not captures. */
+static gboolean are_traces(const RsModel *m)
+{
+    for (guint i = 0; i < m->ranks->len; i++) {
+        const gchar *path = rs_model_str(m, rs_model_rank(m, i)->path);
+        if (*path && !g_str_has_suffix(path, ".rsc"))
+            return TRUE;
+    }
+    return FALSE;
+}
+
 static void add_incomplete(const RsContext *ctx, RsResults *results)
 {
     const RsModel *m = ctx->model;
@@ -64,9 +75,12 @@ static void add_incomplete(const RsContext *ctx, RsResults *results)
     f->severity = missing ? "high" : "medium";
     f->confidence = 1;
     f->t_end_s = (gdouble)m->duration_ns / 1e9;
-    f->remedy =
-        g_strdup("collect every host's run folder before merging; where events were lost, "
-                 "trace fewer kinds of calls, or raise RINGSCOPE_SIZE_LIMIT if that left them out");
+    f->remedy = g_strdup(
+        are_traces(m)
+            ? "name the other ranks' traces, too, or a folder that holds all of them; where a file "
+              "is damaged or cut, let the profiler end and write it again"
+            : "collect every host's run folder before merging; where events were lost, trace fewer "
+              "kinds of calls, or raise RINGSCOPE_SIZE_LIMIT if that left them out");
     g_ptr_array_add(results->findings, f);
 }
 
@@ -83,9 +97,12 @@ static void add_untrusted(const RsContext *ctx, RsResults *results)
                    (gdouble)m->clock_uncertainty_ns / 1e6);
     rs_finding_say(f, "nothing is concluded from time differences between ranks of different "
                       "domains");
-    f->remedy =
-        g_strdup("trace the whole run, so that the exchanges at its start and end are "
-                 "recorded, or let the program call a synchronising collective now and then");
+    f->remedy = g_strdup(
+        are_traces(m)
+            ? "profile steps that have at least 3 collectives of all ranks, the same steps on each "
+              "rank: clocks of traces are aligned by the ends of collectives alone"
+            : "trace the whole run, so that the exchanges at its start and end are recorded, or "
+              "let the program call a synchronising collective now and then");
     g_ptr_array_add(results->findings, f);
 }
 

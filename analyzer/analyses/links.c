@@ -28,7 +28,11 @@ static void merge(gpointer state, gconstpointer other)
 static void say_why_none(const RsContext *ctx, RsResults *results)
 {
     guint hosts = ctx->model->hosts->len;
-    if (hosts < 2)
+    if (!rs_model_hosts_are_known(ctx->model))
+        rs_results_not_applicable(results, "links",
+                                  "nothing tells which hosts the ranks were on: traces of other "
+                                  "tools don't");
+    else if (hosts < 2)
         rs_results_not_applicable(results, "links", "all ranks are on one host");
     else
         rs_results_not_applicable(results, "links",

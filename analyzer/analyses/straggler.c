@@ -333,9 +333,11 @@ static void add_steps(const RsModel *m, const Suspect *x, RsFinding *f)
     f->t_end_s = (gdouble)to / 1e9;
 }
 
+/* NULL: nobody knows. */
 static const gchar *host_of(const RsModel *m, guint32 rank)
 {
-    return rs_model_host_name(m, rs_model_rank(m, rank)->host);
+    guint32 host = rs_model_rank(m, rank)->host;
+    return rs_model_host_is_known(m, host) ? rs_model_host_name(m, host) : NULL;
 }
 
 static void say_lateness(const RsContext *ctx, const Suspect *x, RsFinding *f)
@@ -410,14 +412,14 @@ static void report(const RsContext *ctx, const Suspect *x, RsResults *results)
     rs_finding_cost(f, ctx, x->cost_ns);
     f->confidence = find_confidence(m, x);
     gint32 rank = rs_model_rank(m, x->rank)->rank;
-    g_array_append_val(f->ranks, rank);
-    g_ptr_array_add(f->hosts, g_strdup(host_of(m, x->rank)));
+    const gchar *host = host_of(m, x->rank);
+    rs_finding_place(f, m, x->rank);
     if (x->stream->stream != RS_STREAM_RENDEZVOUS) {
         guint64 identity = g_array_index(m->comms, RsComm, x->stream->stream).identity;
         g_array_append_val(f->communicators, identity);
     }
     add_steps(m, x, f);
-    f->title = g_strdup_printf("rank %d on %s is late", rank, host_of(m, x->rank));
+    f->title = g_strdup_printf("rank %d%s%s is late", rank, host ? " on " : "", host ? host : "");
     say_lateness(ctx, x, f);
     say_work(ctx, x, f);
     say_phase(ctx, x, f);
@@ -425,7 +427,7 @@ static void report(const RsContext *ctx, const Suspect *x, RsResults *results)
         "look at what only rank %d does or what only %s has: more or larger input, extra code on "
         "that rank, a throttled or shared processor, a slower disk; move the rank to another host "
         "to tell the two apart",
-        rank, host_of(m, x->rank));
+        rank, host ? host : "its host");
     g_ptr_array_add(results->findings, f);
 }
 

@@ -192,7 +192,7 @@ guint32 rs_chrome_add_process(RsChrome *c, gint32 rank, const RsChromePid *p)
 {
     gint64 pid = p && !p->id.is_text ? (gint64)p->id.value : 0;
     guint32 process =
-        rs_builder_add_process(c->b, rank, c->host->len ? c->host->str : "unknown host", pid);
+        rs_builder_add_process(c->b, rank, c->host->len ? c->host->str : RS_HOST_UNKNOWN, pid);
     RsProcess *q = rs_builder_process(c->b, process);
     gint64 wall;
     gboolean has_wall =

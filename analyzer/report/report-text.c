@@ -163,19 +163,42 @@ static void write_tracing(GString *out, const RsReport *r)
                 t.event_ns, t.total_ns / 1e3, t.percent, beside);
 }
 
+/* "4 ranks", "1 of 4 ranks", of traces that don't tell ranks "4 processes". */
+static gchar *dup_how_many(const RsModel *m)
+{
+    gint32 read = 0, size = m->world_size;
+    gboolean named = m->ranks->len == 0;
+    for (guint i = 0; i < m->ranks->len; i++) {
+        read += !rs_model_rank(m, i)->missing;
+        named |= rs_model_rank(m, i)->rank >= 0;
+    }
+    if (!named)
+        return g_strdup_printf("%d process%s without a rank", read, read == 1 ? "" : "es");
+    if (read < size)
+        return g_strdup_printf("%d of %d ranks", read, size);
+    return g_strdup_printf("%d rank%s", size, rs_plural(size));
+}
+
+static gchar *dup_hosts(const RsModel *m)
+{
+    if (!rs_model_hosts_are_known(m))
+        return g_strdup("on hosts that nothing tells");
+    GString *s = g_string_new(NULL);
+    g_string_append_printf(s, "on %u host%s (", m->hosts->len, rs_plural(m->hosts->len));
+    for (guint i = 0; i < m->hosts->len && i < 8; i++)
+        g_string_append_printf(s, "%s%s", i ? ", " : "", rs_model_host_name(m, i));
+    g_string_append(s, m->hosts->len > 8 ? ", ...)" : ")");
+    return g_string_free(s, FALSE);
+}
+
 static void write_header(GString *out, const RsReport *r)
 {
     const RsModel *m = r->model;
     wrap_printf(out, "Run     ", "%s%s", r->name, r->cut ? " (a part of it)" : "");
-    GString *hosts = g_string_new(NULL);
-    for (guint i = 0; i < m->hosts->len && i < 8; i++)
-        g_string_append_printf(hosts, "%s%s", i ? ", " : "", rs_model_host_name(m, i));
-    wrap_printf(out, "        ", "%d rank%s on %u host%s (%s%s), %.3f s, %u step%s (%s)",
-                m->world_size, rs_plural(m->world_size), m->hosts->len, rs_plural(m->hosts->len),
-                hosts->str, m->hosts->len > 8 ? ", ..." : "", (gdouble)m->duration_ns / 1e9,
-                m->steps->len, rs_plural(m->steps->len),
+    g_autofree gchar *ranks = dup_how_many(m), *hosts = dup_hosts(m);
+    wrap_printf(out, "        ", "%s %s, %.3f s, %u step%s (%s)", ranks, hosts,
+                (gdouble)m->duration_ns / 1e9, m->steps->len, rs_plural(m->steps->len),
                 m->steps->len ? m->step_source : "none found");
-    g_string_free(hosts, TRUE);
     wrap_printf(out, "        ", "%u event%s, %" G_GUINT64_FORMAT " lost", m->events.n,
                 rs_plural(m->events.n), m->dropped);
     write_tracing(out, r);
@@ -235,8 +258,9 @@ static void percent_cell(GString *out, gint64 part_ns, gint64 wall_ns)
 
 static void write_breakdown_row(GString *out, const RsModel *m, const RsBreakdown *b)
 {
-    gchar rank[16];
-    g_snprintf(rank, sizeof rank, "%d", rs_model_rank(m, b->rank)->rank);
+    gchar rank[16] = "-"; /* it has none */
+    if (rs_model_rank(m, b->rank)->rank >= 0)
+        g_snprintf(rank, sizeof rank, "%d", rs_model_rank(m, b->rank)->rank);
     rs_text_pad(out, rank, -6);
     g_string_append(out, "  ");
     rs_text_pad(out, rs_model_host_name(m, rs_model_rank(m, b->rank)->host), 16);

@@ -38,14 +38,14 @@ def check_export(ringscope, trace, folder):
 def check_commands(ringscope, cases, folder):
     run = folder / "run"
     shutil.copytree(cases / "ranks" / "straggler-with-clock-offset", run)
-    assert "rank 2 on" in tool(ringscope, "report", run)
+    assert "rank 2 is late" in tool(ringscope, "report", run)
     files = sorted(run.glob("*.json"))
-    assert "rank 2 on" in tool(ringscope, "report", *files)
-    assert "rank 3 on" in tool(ringscope, "report", *files, "--rank", "0,1,3,2")
+    assert "rank 2 is late" in tool(ringscope, "report", *files)
+    assert "rank 3 is late" in tool(ringscope, "report", *files, "--rank", "0,1,3,2")
     tool(ringscope, "report", *files, "--rank", "0,1", status=2, says="2 ranks given for 4 files")
     tool(ringscope, "report", files[0], run / "none", status=2, says="no such file")
     assert "run.sqlite" in tool(ringscope, "merge", run)
-    assert "rank 2 on" in tool(ringscope, "report", run / "run.sqlite")
+    assert "rank 2 is late" in tool(ringscope, "report", run / "run.sqlite")
     tool(ringscope, "report", files[0], run / "run.sqlite", status=2, says="name one of them")
     alone = folder / "alone.json"
     shutil.copy(cases / "event" / "html-in-names.json", alone)
@@ -55,11 +55,30 @@ def check_commands(ringscope, cases, folder):
     assert alone.read_bytes() == text and (folder / "alone-run.sqlite").exists()
 
 
+def check_words(ringscope, cases):
+    """Says nothing of hosts that no file tells, and what to do in the words of traces."""
+    ranks = cases / "ranks"
+    text = tool(ringscope, "report", ranks / "straggler-rank2")
+    assert "4 ranks on hosts that nothing tells" in text and "one host" not in text, text
+    assert "what only its host has" in " ".join(text.split()), text
+    (finding,) = json.loads(tool(ringscope, "report", "--format", "json", ranks / "straggler-rank2"))["findings"]
+    assert finding["ranks"] == [2] and finding["hosts"] == [], finding
+    text = tool(ringscope, "report", ranks / "missing-file")
+    assert "3 of 4 ranks" in text and "name the other ranks' traces" in text and "RINGSCOPE" not in text, text
+    text = " ".join(tool(ringscope, "report", ranks / "missing-file" / "rank0.json").split())
+    assert "1 of 4 ranks" in text and "one file of a run of 4 ranks" in text, text
+    text = tool(ringscope, "report", ranks / "same-pid-no-rank")
+    assert "at least 3 collectives" in text, text
+    text = tool(ringscope, "report", cases / "event" / "html-in-names.json")
+    assert "1 process without a rank" in text and " -1 " not in text, text
+
+
 def main(ringscope, cases):
     cases = pathlib.Path(cases)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         check_commands(ringscope, cases, folder)
+        check_words(ringscope, cases)
         for case in ("file/non-utf8.json", "file/nan-infinity.json", "file/control-chars.json",
                      "event/unicode-names.json", "event/html-in-names.json", "event/overlapping-x.json",
                      "event/ts-ns-precision.json", "event/b-without-e.json"):
