@@ -11,6 +11,12 @@ gboolean rs_ending_is_early(const RsRank *r)
            r->ending == RS_ENDING_KILLED;
 }
 
+gboolean rs_ending_is_of_trace(const RsModel *m, const RsRank *r)
+{
+    const gchar *path = rs_model_str(m, r->path);
+    return *path && !g_str_has_suffix(path, ".rsc");
+}
+
 gboolean rs_ending_any_early(const RsModel *m)
 {
     for (guint i = 0; i < m->ranks->len; i++)

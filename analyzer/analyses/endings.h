@@ -48,6 +48,8 @@ gboolean rs_ending_is_whole(const RsModel *model, guint32 rank);
 gint64 rs_ending_gathered_ns(const RsModel *model, const RsInstance *instance);
 /* Exited in a call or without MPI_Finalize, aborted, killed: not as its program ends. */
 gboolean rs_ending_is_early(const RsRank *rank);
+/* Whether another tool's trace tells of it, which ends where the profiler was stopped. */
+gboolean rs_ending_is_of_trace(const RsModel *m, const RsRank *rank);
 gboolean rs_ending_any_early(const RsModel *model);
 
 G_END_DECLS

@@ -48,11 +48,9 @@ static guint say_lacking(const RsModel *m, RsFinding *f)
 /* What other tools wrote, not captures. */
 static gboolean are_traces(const RsModel *m)
 {
-    for (guint i = 0; i < m->ranks->len; i++) {
-        const gchar *path = rs_model_str(m, rs_model_rank(m, i)->path);
-        if (*path && !g_str_has_suffix(path, ".rsc"))
+    for (guint i = 0; i < m->ranks->len; i++)
+        if (rs_ending_is_of_trace(m, rs_model_rank(m, i)))
             return TRUE;
-    }
     return FALSE;
 }
 

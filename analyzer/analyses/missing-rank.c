@@ -207,15 +207,15 @@ static void add_comm(const RsModel *m, RsFinding *f, guint32 event)
     g_array_append_val(f->communicators, identity);
 }
 
-/* The call that it came out of last, RS_NONE. */
-static guint32 last_call(const RsModel *m, guint32 rank)
+/* What it came out of last: a call, in a trace anything; RS_NONE. */
+static guint32 last_done(const RsModel *m, guint32 rank)
 {
     const RsRank *r = rs_model_rank(m, rank);
     guint32 last = RS_NONE;
     for (guint32 t = r->first_track; t < r->first_track + r->n_tracks; t++) {
         const RsTrack *track = &g_array_index(m->tracks, RsTrack, t);
         for (guint32 i = track->first + track->n; i-- > track->first;) {
-            if (rs_model_sig(m, i)->kind != RS_KIND_CALL)
+            if (rs_model_sig(m, i)->kind != RS_KIND_CALL && !rs_ending_is_of_trace(m, r))
                 continue;
             if (last == RS_NONE || m->events.end_ns[i] > m->events.end_ns[last])
                 last = i;
@@ -230,12 +230,19 @@ static void say_end(const Search *s, RsFinding *f, guint32 rank)
     const RsModel *m = s->ctx->model;
     const gint32 number = rs_model_rank(m, rank)->rank;
     g_autofree gchar *end = rs_ending_dup_text(m, rank);
-    guint32 open = s->waits[rank].event, last = last_call(m, rank);
+    guint32 open = s->waits[rank].event, last = last_done(m, rank);
     if (open != RS_NONE && rs_model_rank(m, rank)->ending != RS_ENDING_ABORTED)
         rs_finding_say(f, "rank %d %s, since %.3f s", number, end,
                        (gdouble)m->events.start_ns[open] / 1e9);
     else if (rs_model_rank(m, rank)->ending == RS_ENDING_KILLED && last != RS_NONE)
         rs_finding_say(f, "rank %d %s; the last, %s, had ended at %.3f s", number, end,
+                       rs_model_str(m, rs_model_sig(m, last)->name),
+                       (gdouble)m->events.end_ns[last] / 1e9);
+    else if (rs_ending_is_of_trace(m, rs_model_rank(m, rank)) && last != RS_NONE)
+        rs_finding_say(f,
+                       "the trace of rank %d ends at %.6f s; the last that it did was %s, until "
+                       "%.6f s",
+                       number, (gdouble)rs_model_rank(m, rank)->last_ns / 1e9,
                        rs_model_str(m, rs_model_sig(m, last)->name),
                        (gdouble)m->events.end_ns[last] / 1e9);
     else
@@ -273,9 +280,14 @@ static void say_waiting(const Search *s, RsFinding *f, const GArray *waiting)
         if (i >= SAID_MAX)
             continue;
         g_autofree gchar *call = rs_ending_dup_call(m, s->waits[rank].event);
-        rs_finding_say(f, "rank %d waited %.3f s in %s, then %s", rs_model_rank(m, rank)->rank,
-                       (gdouble)waited_ns(s, rank) / 1e9, call,
-                       then(rs_model_rank(m, rank)->ending));
+        const gint32 number = rs_model_rank(m, rank)->rank;
+        if (rs_ending_is_of_trace(m, rs_model_rank(m, rank)))
+            rs_finding_say(f, "rank %d came to %s, at %.6f s, and its trace ends in it", number,
+                           call, (gdouble)m->events.start_ns[s->waits[rank].event] / 1e9);
+        else
+            rs_finding_say(f, "rank %d waited %.3f s in %s, then %s", number,
+                           (gdouble)waited_ns(s, rank) / 1e9, call,
+                           then(rs_model_rank(m, rank)->ending));
     }
     if (waiting->len > SAID_MAX)
         rs_finding_say(f, "and %u further ranks waited", waiting->len - SAID_MAX);

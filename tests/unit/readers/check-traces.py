@@ -67,6 +67,9 @@ def check_words(ringscope, cases):
     assert "3 of 4 ranks" in text and "name the other ranks' traces" in text and "RINGSCOPE" not in text, text
     text = " ".join(tool(ringscope, "report", ranks / "missing-file" / "rank0.json").split())
     assert "1 of 4 ranks" in text and "one file of a run of 4 ranks" in text, text
+    text = " ".join(tool(ringscope, "report", ranks / "hang-rank3-skips").split())
+    assert "the last that it did was gemm_kernel, until 0.000755 s" in text, text
+    assert "rank 0 came to allreduce, number 7 on group 0, at 0.000705 s, and its trace ends in it" in text, text
     text = tool(ringscope, "report", ranks / "same-pid-no-rank")
     assert "at least 3 collectives" in text, text
     text = tool(ringscope, "report", cases / "event" / "html-in-names.json")
