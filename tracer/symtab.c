@@ -127,12 +127,17 @@ static int take_base(struct dl_phdr_info *info, size_t size, void *data)
     return 1; /* the first is the program */
 }
 
+/* To look through many names takes a process's end longer than tools and helpers may be held up:
+ * theirs are only looked at where a launcher made the process a rank. */
+#define FEW_NAMES_BYTES ((uint64_t)1 << 20)
+
 /* The name's place in a table of names, 0 none: its first byte is always NUL. */
 static uint64_t find_name(const struct file *f, const ElfW(Shdr) * names, const char *name)
 {
     char needle[128] = "";
     size_t n = strlen(name);
-    if (n + 2 > sizeof(needle) || !holds(f, names->sh_offset, names->sh_size))
+    if (n + 2 > sizeof(needle) || !holds(f, names->sh_offset, names->sh_size) ||
+        (names->sh_size > FEW_NAMES_BYTES && rs_env.rank < 0))
         return 0;
     memcpy(needle + 1, name, n);
     const char *table = f->bytes + names->sh_offset;

@@ -39,7 +39,8 @@ bool rs_unseen_place(struct rs_unseen *u, const void *address) RS_HIDDEN_;
 /* A function that a library of the process other than this one exports; NULL without. */
 void *rs_unseen_in_libraries(const char *name) RS_HIDDEN_;
 /* Where in this process a function is that the program's own file defines, by the symbol table that
- * linkers leave for debuggers; NULL without (stripped). */
+ * linkers leave for debuggers; NULL without (stripped), and where that is large and the process no
+ * launcher's rank. */
 void *rs_unseen_in_program(const char *name) RS_HIDDEN_;
 
 /* At the orderly end, before the capture's. */

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """NCCL by handle, MPI linked into the program: test-nccl-unobserved.py BUILD_ROOT BY_HANDLE NCCL
-STATIC_MPI PLUGIN_V1 [WITHOUT_LOADER]
+STATIC_MPI PLUGIN_V1 STATIC_MPI_LARGE [WITHOUT_LOADER]
 
 Capture and report say that communication went past the tracer, by what, and what to do. What is only
 mapped leaves no file, and with the API's part off nothing is said.
@@ -48,7 +48,7 @@ def check_without_loader(build, program, folder):
     assert f"{program} is statically linked" in done.stderr and "-static" in done.stderr, done
 
 
-def main(build, by_handle, nccl, static_mpi, plugin_v1, *without_loader):
+def main(build, by_handle, nccl, static_mpi, plugin_v1, static_large, *without_loader):
     with tempfile.TemporaryDirectory() as work:
         # its plug-in tells of the operations, nobody of the calls
         folder = pathlib.Path(work, "told")
@@ -67,10 +67,15 @@ def main(build, by_handle, nccl, static_mpi, plugin_v1, *without_loader):
         found = finding(build, folder)
         says(found, "by MPI", static_mpi, "the program itself", "no .a")
         assert found["severity"] == "high", found
+        # ... among many names, of which only a rank's are looked at
+        folder = pathlib.Path(work, "static-large")
+        run(build, [static_large, "use"], folder, RINGSCOPE_RANK="0")
+        says(finding(build, folder), "by MPI", static_large, "the program itself")
         for program in without_loader:
             check_without_loader(build, program, pathlib.Path(work, "without-loader"))
         for name, command, extra in (
                 ("mapped", [by_handle, "map", nccl], {}), ("idle", [static_mpi, "idle"], {}),
+                ("no rank", [static_large, "use"], {}),
                 ("off", [static_mpi, "use"], {"RINGSCOPE_TRACE": "nvtx"})):
             folder = pathlib.Path(work, name)
             run(build, command, folder, **extra)
