@@ -18,7 +18,9 @@
 typedef struct {
     gchar *screenshot, *size, *state_file;
     RsScopeOptions time;
-    gchar *finding, *select;
+    gchar *finding, *select, *rank;
+    GArray *ranks;    /* of `rank` */
+    RsRunOptions run; /* of `ranks` */
     gchar **paths;
     gint width, height;
 } Options;
@@ -57,6 +59,8 @@ static gboolean parse(Options *o, int *argc, char ***argv, GError **error)
         {"finding", 0, 0, G_OPTION_ARG_STRING, &o->finding, "Show finding N, from 1", "N"},
         {"select", 0, 0, G_OPTION_ARG_STRING, &o->select,
          "Select the first slice in view whose name contains TEXT", "TEXT"},
+        {"rank", 0, 0, G_OPTION_ARG_STRING, &o->rank,
+         "Of traces of other tools: each file's rank, in their order", "LIST"},
         {"state-file", 0, 0, G_OPTION_ARG_FILENAME, &o->state_file,
          "Write what the window shows to a file after each change, for tests", "FILE"},
         {"help", 'h', 0, G_OPTION_ARG_NONE, &help, "Show this", NULL},
@@ -81,10 +85,22 @@ static gboolean parse(Options *o, int *argc, char ***argv, GError **error)
     return TRUE;
 }
 
+static gboolean parse_ranks(Options *o, GError **error)
+{
+    if (!o->rank)
+        return TRUE;
+    o->ranks = rs_scope_parse_list(o->rank, "rank", error);
+    if (!o->ranks)
+        return FALSE;
+    o->run = (RsRunOptions){(const gint32 *)(void *)o->ranks->data, o->ranks->len};
+    return TRUE;
+}
+
 static int write_screenshot(const Options *o, const RsWanted *wanted)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(RsScene) s = rs_scene_open((const gchar *const *)o->paths, NULL, NULL, &error);
+    g_autoptr(RsScene) s =
+        rs_scene_open((const gchar *const *)o->paths, &o->run, NULL, NULL, &error);
     if (!s)
         return fail("%s", error->message);
     rs_scene_resize(s, o->width, o->height);
@@ -106,11 +122,12 @@ static int run(Options *o)
                     o->size, SIZE_LEAST, SIZE_MOST);
     if (o->screenshot && !*o->screenshot)
         return fail("--screenshot: no file given, such as run.png");
-    if (!rs_wanted_check(&wanted, &error))
+    if (!rs_wanted_check(&wanted, &error) || !parse_ranks(o, &error))
         return fail("%s", error->message);
     if (o->screenshot)
         return write_screenshot(o, &wanted);
     RsWindowOptions window = {.paths = (const gchar *const *)o->paths,
+                              .run = &o->run,
                               .width = o->width,
                               .height = o->height,
                               .wanted = &wanted,
@@ -134,6 +151,8 @@ int main(int argc, char **argv)
     g_free(o.time.to);
     g_free(o.finding);
     g_free(o.select);
+    g_free(o.rank);
+    g_clear_pointer(&o.ranks, g_array_unref);
     g_strfreev(o.paths);
     return status;
 }

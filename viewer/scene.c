@@ -58,11 +58,11 @@ RsScene *rs_scene_new(RsModel *model, const gchar *title)
     return s;
 }
 
-RsScene *rs_scene_open(const gchar *const *paths,
+RsScene *rs_scene_open(const gchar *const *paths, const RsRunOptions *options,
                        void (*progress)(gdouble, const gchar *, gpointer), gpointer data,
                        GError **error)
 {
-    RsModel *model = rs_run_open(paths, progress, data, error);
+    RsModel *model = rs_run_open_as(paths, options, progress, data, error);
     if (!model)
         return NULL;
     if (progress)
@@ -401,15 +401,20 @@ gchar *rs_scene_dup_status(const RsScene *s)
     g_autofree gchar *length = rs_axis_dup_duration(m->duration_ns);
     g_autofree gchar *clock = rs_axis_dup_duration(m->clock_uncertainty_ns);
     gint ranks = MAX(m->world_size, (gint)m->ranks->len);
-    g_string_append_printf(out, "%u of %d rank%s on %u host%s, %s, %u event%s  \u00b7  ",
-                           captured_ranks(m), ranks, rs_plural(ranks), m->hosts->len,
-                           rs_plural(m->hosts->len), length, m->events.n, rs_plural(m->events.n));
+    gboolean known = rs_model_hosts_are_known(m);
+    g_autofree gchar *hosts =
+        known ? g_strdup_printf(" on %u host%s", m->hosts->len, rs_plural(m->hosts->len))
+              : g_strdup("");
+    g_string_append_printf(out, "%u of %d rank%s%s, %s, %u event%s  \u00b7  ", captured_ranks(m),
+                           ranks, rs_plural(ranks), hosts, length, m->events.n,
+                           rs_plural(m->events.n));
     if (m->domains->len < 2)
         g_string_append(out, "one clock for all ranks");
     else if (m->clock_trusted)
         g_string_append_printf(out, "clocks: %s, \u00b1%s", m->clock_method, clock);
     else
-        g_string_append(out, "clocks of the hosts NOT aligned: compare times within a host only");
+        g_string_append_printf(out, "clocks%s NOT aligned: compare times within a %s only",
+                               known ? " of the hosts" : "", known ? "host" : "file");
     if (m->dropped)
         g_string_append_printf(out, "  \u00b7  %" G_GUINT64_FORMAT " event%s lost", m->dropped,
                                rs_plural(m->dropped));

@@ -12,6 +12,7 @@
 #include "analysis.h"
 #include "axis.h"
 #include "layout.h"
+#include "run.h"
 
 G_BEGIN_DECLS
 
@@ -38,9 +39,10 @@ typedef struct {
     GArray *messages;        /* RsEventMessage by event: who sends, receives, completes what */
 } RsScene;
 
-/* Reads and analyses a run; may be called from any thread. NULL and `error` where it is unreadable.
+/* Reads and analyses a run; may be called from any thread. `options` as in run.h, may be NULL. NULL
+ * and `error` where it is unreadable.
  */
-RsScene *rs_scene_open(const gchar *const *paths,
+RsScene *rs_scene_open(const gchar *const *paths, const RsRunOptions *options,
                        void (*progress)(gdouble, const gchar *, gpointer), gpointer data,
                        GError **error);
 /* Takes `model`. */

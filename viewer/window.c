@@ -147,7 +147,7 @@ static void read_run(GTask *task, gpointer source, gpointer data, GCancellable *
 {
     RsViewer *w = data;
     GError *error = NULL;
-    RsScene *scene = rs_scene_open(w->options->paths, on_progress, w, &error);
+    RsScene *scene = rs_scene_open(w->options->paths, w->options->run, on_progress, w, &error);
     if (scene)
         g_task_return_pointer(task, scene, (GDestroyNotify)rs_scene_free);
     else

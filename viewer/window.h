@@ -11,6 +11,7 @@ G_BEGIN_DECLS
 
 typedef struct {
     const gchar *const *paths;
+    const RsRunOptions *run; /* how they are read */
     gint width, height;
     const RsWanted *wanted;  /* checked */
     const gchar *state_file; /* NULL: none; else see window-internal.h */

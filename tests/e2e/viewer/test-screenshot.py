@@ -57,6 +57,21 @@ def pictures(viewer, folder):
     picture(viewer, folder / "missing.sqlite", file, "--finding", "1")
 
 
+def ranks_of_traces(viewer, folder):
+    """--rank says whose each trace is, as it does for the other commands."""
+    for name, ends in ("a", 60), ("b", 90):
+        (folder / f"{name}.json").write_text('[{"ph":"X","name":"k","pid":1,"tid":1,"ts":1,"dur":%d}]' % ends)
+    shot = [viewer, "--screenshot", folder / "r.png", folder / "a.json", folder / "b.json"]
+    pictures = []
+    for ranks in ("0,1", "1,0"):
+        done = call(*shot, "--rank", ranks)
+        assert done.returncode == 0, done.stderr
+        pictures.append((folder / "r.png").read_bytes())
+    assert pictures[0] != pictures[1], "the ranks that were given don't count"
+    refused("--rank: 1 rank given for 2 files", viewer, "--rank", "0", *shot[1:])
+    refused("--rank x: not a list", viewer, "--rank", "x", *shot[1:])
+
+
 def help_has_its_letters(viewer):
     """In a locale without any beyond ASCII, too."""
     done = subprocess.run([viewer, "--help"], env={**ENV, "LC_ALL": "C"}, capture_output=True,
@@ -123,6 +138,7 @@ def main(viewer, write_exports, tool):
         subprocess.run([write_exports, folder], check=True)
         pictures(viewer, folder)
         refusals(viewer, folder)
+        ranks_of_traces(viewer, folder)
         help_has_its_letters(viewer)
         the_tool_hands_over(tool, folder)
     finally:

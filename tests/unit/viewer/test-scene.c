@@ -220,6 +220,18 @@ static void status_counts_the_ranks_that_are_there(void **state)
     assert_true(g_str_has_prefix(g_ptr_array_index(warnings, 0), "rank 2"));
 }
 
+static void status_counts_no_hosts_that_nobody_knows(void **state)
+{
+    RsBuilder *b = rs_builder_new();
+    guint32 t =
+        rs_builder_add_track(b, rs_builder_add_process(b, 0, RS_HOST_UNKNOWN, 1), "m", 1, FALSE);
+    RsSig sig = rs_builder_sig_init(b, RS_KIND_RANGE, "alone");
+    rs_builder_event(b, t, rs_builder_sig(b, &sig), 0, 1000, 0, 0, 0);
+    g_autoptr(RsScene) s = rs_scene_new(rs_builder_finish(b, RS_FINISH_ALL), "x");
+    g_autofree gchar *text = rs_scene_dup_status(s);
+    assert_true(g_str_has_prefix(text, "1 of 1 rank, "));
+}
+
 static void one_of_a_kind_is_no_plural(void **state)
 {
     RsBuilder *b = rs_builder_new();
@@ -296,6 +308,7 @@ int main(void)
         cmocka_unit_test(a_message_to_a_rank_without_capture_is_told),
         cmocka_unit_test(a_name_with_escapes_is_harmless),
         cmocka_unit_test(status_counts_the_ranks_that_are_there),
+        cmocka_unit_test(status_counts_no_hosts_that_nobody_knows),
         cmocka_unit_test(one_of_a_kind_is_no_plural),
         cmocka_unit_test(a_picture_that_does_not_fit_leaves_nothing),
         cmocka_unit_test(a_picture_of_thousands_of_ranks_is_written),
