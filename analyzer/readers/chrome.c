@@ -18,6 +18,10 @@
 
 /* ---- damage ---- */
 
+static const gchar odd_value[] = "characters or words that JSON does not have";
+static const gchar deep_value[] =
+    "values nested more than " G_STRINGIFY(RS_JSON_DEPTH_MAX) " deep are left out";
+
 static void set_fault(RsChrome *c, const gchar *what, const gchar *at)
 {
     if (c->fault)
@@ -128,10 +132,7 @@ static void take_record(RsChrome *c, guint n)
         gboolean deep = v->type == RS_JSON_OBJECT || v->type == RS_JSON_ARRAY;
         c->deep_values += deep;
         c->odd_values += !deep;
-        set_fault(c,
-                  deep ? "values nested more than 512 deep are left out"
-                       : "characters or words that JSON does not have",
-                  v->at);
+        set_fault(c, deep ? deep_value : odd_value, v->at);
         if (deep)
             r.args.type = RS_JSON_NONE;
     }
@@ -335,6 +336,14 @@ static gboolean read_document(RsChrome *c)
 
 /* ---- in words ---- */
 
+static void say_values(const RsChrome *c, GString *text, const gchar *what, guint64 n)
+{
+    if (c->fault == what && n > 1)
+        g_string_append_printf(text, "; %" G_GUINT64_FORMAT " such values", n);
+    else if (c->fault != what && n > 0)
+        g_string_append_printf(text, "; %" G_GUINT64_FORMAT " time%s: %s", n, rs_plural(n), what);
+}
+
 static void say_fault(RsChrome *c)
 {
     if (!c->fault)
@@ -345,10 +354,8 @@ static void say_fault(RsChrome *c)
     if (c->skipped)
         g_string_append_printf(text, "; %" G_GUINT64_FORMAT " place%s skipped", c->skipped,
                                rs_plural(c->skipped));
-    if (c->odd_values > 1)
-        g_string_append_printf(text, "; %" G_GUINT64_FORMAT " such values", c->odd_values);
-    if (c->deep_values > 1)
-        g_string_append_printf(text, "; %" G_GUINT64_FORMAT " such values", c->deep_values);
+    say_values(c, text, odd_value, c->odd_values);
+    say_values(c, text, deep_value, c->deep_values);
     rs_builder_warn(c->b, c->path, c->fault_offset, "%s", text->str);
 }
 
@@ -370,7 +377,8 @@ static void say_trouble(RsChrome *c)
         [RS_CHROME_FLOW_START_ALONE] = "arrows without an end",
         [RS_CHROME_FLOW_END_ALONE] = "arrows without a start",
         [RS_CHROME_FLOW_BACK] = "arrows that go back in time: clocks that differ",
-        [RS_CHROME_ARGS_LEFT_OUT] = "with more than 128 arguments, some left out",
+        [RS_CHROME_ARGS_LEFT_OUT] =
+            "with more than " G_STRINGIFY(RS_CHROME_ARGS_MAX) " arguments, some left out",
     };
     g_autoptr(GString) text = g_string_new(NULL);
     for (guint i = 0; i < RS_CHROME_TROUBLES; i++)

@@ -92,6 +92,20 @@ static void words_that_are_no_json_are_values(void **state)
     assert_int_equal(tr_count(bare, "AllGather"), 1);
 }
 
+static void words_that_are_no_json_are_named_beside_other_damage(void **state)
+{
+    g_autoptr(RsModel) m = tr_read("[{\"ph\":\"i\",\"ts\":1,\"name\":\"a\"} nonsense\n"
+                                   ",{\"ph\":\"i\",\"ts\":2,\"name\":nil},"
+                                   "{\"ph\":\"i\",\"ts\":3,\"name\":nil}]",
+                                   -1);
+    assert_int_equal(m->events.n, 3);
+    assert_non_null(tr_warning(m, "1 place skipped; 2 times: characters or words that JSON"));
+    g_autoptr(RsModel) alone = tr_read("[{\"ph\":\"i\",\"ts\":2,\"name\":nil},"
+                                       "{\"ph\":\"i\",\"ts\":3,\"name\":nil}]",
+                                       -1);
+    assert_non_null(tr_warning(alone, "words that JSON does not have; 2 such values"));
+}
+
 static void deep_nesting_costs_its_value_alone(void **state)
 {
     g_autoptr(RsModel) m = tr_open("file/deep-nesting.json");
@@ -281,6 +295,7 @@ int main(void)
         cmocka_unit_test(control_bytes_in_a_name_are_kept),
         cmocka_unit_test(bytes_that_are_no_utf8_are_replaced),
         cmocka_unit_test(words_that_are_no_json_are_values),
+        cmocka_unit_test(words_that_are_no_json_are_named_beside_other_damage),
         cmocka_unit_test(deep_nesting_costs_its_value_alone),
         cmocka_unit_test(metadata_behind_the_events_counts),
         cmocka_unit_test(packed_files_are_told_by_content),
