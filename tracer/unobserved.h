@@ -14,9 +14,8 @@
 #define RS_TRACER_UNOBSERVED_H
 
 #include <limits.h>
-#include <stdbool.h>
 
-#define RS_HIDDEN_ __attribute__((visibility("hidden")))
+#include "core.h"
 
 enum rs_use { RS_USE_NONE, RS_USE_MAPPED, RS_USE_CERTAIN };
 
@@ -28,22 +27,22 @@ struct rs_unseen {
 };
 
 /* Each API's own look (mpi/, nccl/). */
-void rs_mpi_unseen(struct rs_unseen *ret) RS_HIDDEN_;
-void rs_nccl_unseen(struct rs_unseen *ret) RS_HIDDEN_;
+void rs_mpi_unseen(struct rs_unseen *ret) RS_HIDDEN;
+void rs_nccl_unseen(struct rs_unseen *ret) RS_HIDDEN;
 
 /* An NCCL called us, from this code: for its profiler or its NVTX domain. Any thread. */
-void rs_nccl_came(const void *code) RS_HIDDEN_;
+void rs_nccl_came(const void *code) RS_HIDDEN;
 
 /* Of the file that holds the code at `address`; false: unknown. */
-bool rs_unseen_place(struct rs_unseen *u, const void *address) RS_HIDDEN_;
+bool rs_unseen_place(struct rs_unseen *u, const void *address) RS_HIDDEN;
 /* A function that a library of the process other than this one exports; NULL without. */
-void *rs_unseen_in_libraries(const char *name) RS_HIDDEN_;
+void *rs_unseen_in_libraries(const char *name) RS_HIDDEN;
 /* Where in this process a function is that the program's own file defines, by the symbol table that
  * linkers leave for debuggers; NULL without (stripped), and where that is large and the process no
  * launcher's rank. */
-void *rs_unseen_in_program(const char *name) RS_HIDDEN_;
+void *rs_unseen_in_program(const char *name) RS_HIDDEN;
 
 /* At the orderly end, before the capture's. */
-void rs_unobserved_tell(void) RS_HIDDEN_;
+void rs_unobserved_tell(void) RS_HIDDEN;
 
 #endif
