@@ -6,15 +6,18 @@
  * Rule: members of one (communicator, number) whose operation, type, count or root don't fit
  * (rs_model_calls_agree). The ranks that are told are those outside the largest group that agrees;
  * of two equal ones, outside that of the lowest rank. Told is the first on each communicator: what
- * comes after it is shifted by it. Swapped: the odd rank's call at that number is the others' at
- * the next, and the other way round. Cost: none is known: MPI says nothing of what happens then (a
- * hang, a wrong result, an abort).
+ * comes after it is shifted by it, unless other ranks are the odd ones there, which is told beside.
+ * Swapped: the odd rank's call at that number is the others' at the next, and the other way round.
+ * Cost: none is known: MPI says nothing of what happens then (a hang, a wrong result, an abort).
  */
 #include "analyses.h"
 #include "endings.h"
 #include "plural.h"
 
-#define SAID_MAX 8
+#include <string.h>
+
+#define SAID_MAX   8
+#define LOOKED_MAX 64 /* at collectives after the first that does not fit */
 
 /* Members of one instance that agree, by the first of them. */
 typedef struct {
@@ -140,10 +143,35 @@ static gchar *dup_title(const RsModel *m, const RsInstance *inst, const GArray *
                            rs_plural(n), theirs, inst->seq, name);
 }
 
-static void add_finding(const RsContext *ctx, const RsInstance *inst, const RsInstance *next,
+static gboolean same_ranks(const GArray *a, const GArray *b)
+{
+    return a->len == b->len && memcmp(a->data, b->data, a->len * sizeof(guint32)) == 0;
+}
+
+/* Of `n` instances after the first, those in which others are odd: no shift does that. */
+static void say_others(const RsModel *m, RsFinding *f, const Group *odd,
+                       const RsInstance *const *after, guint n)
+{
+    guint said = 0;
+    for (guint i = 0; i < n && i < LOOKED_MAX && said < SAID_MAX; i++) {
+        g_autoptr(GArray) groups = group_members(m, after[i]);
+        if (groups->len < 2)
+            continue;
+        guint largest = find_largest(groups);
+        if (same_ranks(g_array_index(groups, Group, largest == 0).ranks, odd->ranks))
+            continue;
+        g_autofree gchar *text = dup_title(m, after[i], groups, largest, FALSE);
+        rs_finding_say(f, "and %s", text);
+        said++;
+    }
+}
+
+/* `list`: those of one communicator that don't fit, `count` of them. */
+static void add_finding(const RsContext *ctx, const RsInstance *const *list, const RsInstance *next,
                         guint count, RsResults *results)
 {
     const RsModel *m = ctx->model;
+    const RsInstance *inst = list[0];
     g_autoptr(GArray) groups = group_members(m, inst);
     if (groups->len < 2)
         return;
@@ -165,6 +193,8 @@ static void add_finding(const RsContext *ctx, const RsInstance *inst, const RsIn
     if (count > 1)
         rs_finding_say(f, "%u collectives of that communicator don't fit; this is the first",
                        count);
+    if (!swapped)
+        say_others(m, f, &g_array_index(groups, Group, largest == 0), list + 1, count - 1);
     f->remedy =
         g_strdup(swapped ? "make all ranks make their collectives in the same order, whatever "
                            "their data says: sort what is iterated over, agree first"
@@ -196,7 +226,8 @@ static void finish(gpointer state, const RsContext *ctx, RsResults *results)
                 break;
         if (k > i + 1)
             next = g_ptr_array_index(list, i + 1);
-        add_finding(ctx, first, next && next->seq == first->seq + 1 ? next : NULL, k - i, results);
+        add_finding(ctx, (const RsInstance *const *)list->pdata + i,
+                    next && next->seq == first->seq + 1 ? next : NULL, k - i, results);
     }
 }
 

@@ -70,6 +70,9 @@ def check_words(ringscope, cases):
     text = " ".join(tool(ringscope, "report", ranks / "hang-rank3-skips").split())
     assert "the last that it did was gemm_kernel, until 0.000755 s" in text, text
     assert "rank 0 came to allreduce, number 7 on group 0, at 0.000705 s, and its trace ends in it" in text, text
+    text = " ".join(tool(ringscope, "report", ranks / "mismatched-collectives").split())
+    assert "and rank 2 called allreduce of 4096 Float" in text and "number 2 on group 0" in text, text
+    assert "and rank 3 called allreduce of 1048576" in text and "number 3 on group 0" in text, text
     text = tool(ringscope, "report", ranks / "same-pid-no-rank")
     assert "at least 3 collectives" in text, text
     text = tool(ringscope, "report", cases / "event" / "html-in-names.json")
