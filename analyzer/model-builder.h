@@ -53,8 +53,8 @@ void rs_builder_set_text(gchar **field, const gchar *text);
 guint32 rs_builder_add_track(RsBuilder *b, guint32 process, const gchar *name, guint64 tid,
                              gboolean device);
 
-/* What the reader learned late: whose track it is, and what its events nest to: the depth of
- * ranges. */
+/* What the reader learned late: whose track it is. How deep its ranges stand in each other is found
+ * by their times. */
 void rs_builder_set_track(RsBuilder *b, guint32 track, guint32 process, const gchar *name,
                           gboolean device);
 

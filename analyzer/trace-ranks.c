@@ -26,7 +26,8 @@ static gint32 number_after(const gchar *name, const gchar *word)
         gsize digits;
         if (p > name && g_ascii_isalpha(p[-1])) /* "crank3" */
             continue;
-        number += strspn(number, "_-.=[(# ") > 2 ? 0 : strspn(number, "_-.=[(# ");
+        gsize between = strspn(number, "_-.=[(# ");
+        number += between > 2 ? 0 : between;
         gint32 v = number_at(number, &digits);
         found = v >= 0 ? v : found;
     }

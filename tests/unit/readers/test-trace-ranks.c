@@ -42,6 +42,8 @@ static void ranks_are_the_one_number_that_differs(void **state)
     check(mixed, 3, (const gint32[]){-1, 1, 2});
     static const gchar *const folders[] = {"rank1/trace.json", "rank0/trace.json"};
     check(folders, 2, (const gint32[]){1, 0});
+    static const gchar *const later[] = {"a/t0.json", "a/t1.json", "b/t0.json", "b/t1.json"};
+    check(later, 4, (const gint32[]){0, 1, 0, 1});
     static const gchar *const same[] = {"rank1/a.json", "rank1/b.json"};
     check(same, 2, (const gint32[]){-1, -1});
 }
