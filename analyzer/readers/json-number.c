@@ -140,10 +140,10 @@ static gboolean read_whole(const RsJsonSpan *s, guint64 *ret, gboolean *ret_nega
 
 gboolean rs_json_u64(const RsJsonSpan *s, guint64 *ret)
 {
-    const gchar *p = s->at, *end = s->at + s->n;
     guint64 v = 0;
     gboolean negative;
     if (s->type == RS_JSON_NUMBER && s->n <= 18) { /* what ids are, nearly always */
+        const gchar *p = s->at, *end = s->at + s->n;
         for (; p < end && (guchar)(*p - '0') < 10; p++)
             v = v * 10 + (guint64)(*p - '0');
         *ret = v;

@@ -62,6 +62,15 @@ static void ticks_beyond_belief_are_no_ranks(void **state)
 }
 
 /* What is wrong here is seen by the sanitizer of undefined behaviour. */
+static void what_a_file_does_not_say_of_its_rank_is_unknown(void **state)
+{
+    g_autoptr(RsModel) m = tr_read("{\"distributedInfo\":{\"backend\":\"nccl\"},\"metadata\":{},"
+                                   "\"traceEvents\":[" KERNEL "\"Rank\":{}}}]}",
+                                   -1);
+    assert_int_equal(m->ranks->len, 1);
+}
+
+/* As above. */
 static void times_at_the_ends_of_their_range_do_not_overflow(void **state)
 {
     static const gchar *const times[] = {"9223372036854775807",  "9223372036854775808",
@@ -87,6 +96,7 @@ int main(void)
         cmocka_unit_test(many_groups_of_all_ranks_share_what_there_is),
         cmocka_unit_test(members_beyond_belief_make_no_world),
         cmocka_unit_test(ticks_beyond_belief_are_no_ranks),
+        cmocka_unit_test(what_a_file_does_not_say_of_its_rank_is_unknown),
         cmocka_unit_test(times_at_the_ends_of_their_range_do_not_overflow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
