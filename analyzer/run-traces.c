@@ -11,13 +11,15 @@ typedef struct {
     gint32 rank;
     const gchar *path;
     gint64 first, last; /* by its wall clock, or its own */
+    guint older;        /* of `readings`, the one of this rank before it + 1; 0 none */
 } Reading;
 
 typedef struct {
     const RsRunFiles *files;
     gint32 *ranks; /* of each, -1 unknown */
     gboolean ranks_given;
-    GArray *readings; /* Reading */
+    GArray *readings;   /* Reading, of known ranks */
+    GHashTable *newest; /* rank -> its last of `readings` + 1 */
     RsRunReading reading;
 } Opening;
 
@@ -25,6 +27,7 @@ static void opening_clear(Opening *o)
 {
     rs_run_reading_clear(&o->reading);
     g_array_unref(o->readings);
+    g_hash_table_unref(o->newest);
     g_free(o->ranks);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Opening, opening_clear)
@@ -62,7 +65,7 @@ static GArray *readings_since(const Opening *o, const RsBuilderMark *mark, const
     GArray *found = g_array_new(FALSE, TRUE, sizeof(Reading));
     RsBuilder *b = o->reading.b;
     for (guint i = mark->processes; i < b->processes->len; i++) {
-        Reading r = {rs_builder_process(b, i)->rank, path, G_MAXINT64, G_MININT64};
+        Reading r = {rs_builder_process(b, i)->rank, path, G_MAXINT64, G_MININT64, 0};
         g_array_append_val(found, r);
     }
     for (guint i = mark->events; i < b->events->len; i++) {
@@ -75,24 +78,44 @@ static GArray *readings_since(const Opening *o, const RsBuilderMark *mark, const
     for (guint i = 0; i < found->len; i++) {
         Reading *r = &g_array_index(found, Reading, i);
         gint64 wall = wall_offset(rs_builder_process(b, mark->processes + i));
-        r->first += r->first <= r->last ? wall : 0;
-        r->last += r->first <= r->last ? wall : 0;
+        if (r->first > r->last) /* no events */
+            continue;
+        r->first += wall;
+        r->last += wall;
     }
     return found;
+}
+
+static guint newest_of(const Opening *o, gint32 rank)
+{
+    return GPOINTER_TO_UINT(g_hash_table_lookup(o->newest, GINT_TO_POINTER(rank)));
 }
 
 /* The file that holds the same rank over the same time; NULL. */
 static const Reading *find_double(const Opening *o, const GArray *found)
 {
-    for (guint i = 0; i < found->len; i++)
-        for (guint k = 0; k < o->readings->len; k++) {
-            const Reading *r = &g_array_index(found, Reading, i);
-            const Reading *known = &g_array_index(o->readings, Reading, k);
-            if (r->rank >= 0 && r->rank == known->rank && r->first < known->last &&
-                known->first < r->last)
-                return known;
+    const Reading *twin = NULL, *known;
+    for (guint i = 0; i < found->len && !twin; i++) {
+        const Reading *r = &g_array_index(found, Reading, i);
+        for (guint k = newest_of(o, r->rank); k; k = known->older) {
+            known = &g_array_index(o->readings, Reading, k - 1);
+            if (r->first < known->last && known->first < r->last)
+                twin = known;
         }
-    return NULL;
+    }
+    return twin;
+}
+
+static void keep_readings(Opening *o, const GArray *found)
+{
+    for (guint i = 0; i < found->len; i++) {
+        Reading r = g_array_index(found, Reading, i);
+        if (r.rank < 0)
+            continue;
+        r.older = newest_of(o, r.rank);
+        g_array_append_val(o->readings, r);
+        g_hash_table_insert(o->newest, GINT_TO_POINTER(r.rank), GUINT_TO_POINTER(o->readings->len));
+    }
 }
 
 /* ---- reading ---- */
@@ -122,7 +145,7 @@ static gboolean read_trace(gpointer opening, guint i, GError **error)
         rs_builder_take_back(o->reading.b, &mark);
         return FALSE;
     }
-    g_array_append_vals(o->readings, found->data, found->len);
+    keep_readings(o, found);
     return TRUE;
 }
 
@@ -170,6 +193,7 @@ RsModel *rs_run_traces_open(const RsRunFiles *files, const RsRunOptions *options
     g_auto(Opening) o = {.files = files};
     o.ranks = find_ranks(files, options, &o.ranks_given);
     o.readings = g_array_new(FALSE, TRUE, sizeof(Reading));
+    o.newest = g_hash_table_new(NULL, NULL);
     rs_run_reading_init(&o.reading, progress, data);
     if (!rs_run_reading_all(&o.reading, files->traces, read_trace, &o, error))
         return NULL;

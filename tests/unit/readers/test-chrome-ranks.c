@@ -240,6 +240,41 @@ static void a_rank_twice_over_the_same_time_is_left_out(void **state)
     tr_remove(folder);
 }
 
+#define SLICE_AT(ts) "[{\"ph\":\"X\",\"name\":\"a\",\"pid\":1,\"ts\":" ts ",\"dur\":2}]"
+
+static void a_rank_in_pieces_is_one(void **state)
+{
+    gchar *folder = tr_make_folder();
+    put(folder, "rank0-a.json", SLICE_AT("1"));
+    put(folder, "rank0-b.json", SLICE_AT("1000"));
+    put(folder, "rank0-c.json", SLICE_AT("2000"));
+    put(folder, "rank0-d.json", SLICE_AT("1001"));
+    g_autoptr(RsModel) m = open_folder(folder, NULL);
+    assert_int_equal(m->events.n, 3);
+    const RsWarning *w = tr_warning(m, "holds rank 0 over the same time as");
+    assert_non_null(w);
+    assert_true(g_str_has_suffix(w->path, "rank0-d.json"));
+    assert_non_null(strstr(w->text, "rank0-b.json"));
+    tr_remove(folder);
+}
+
+/* Were each compared with each, this would take minutes. */
+static void many_processes_of_no_rank_are_not_compared(void **state)
+{
+    gchar *folder = tr_make_folder();
+    GString *text = g_string_new("[");
+    for (guint i = 0; i < 200000; i++)
+        g_string_append_printf(
+            text, "%s{\"ph\":\"X\",\"name\":\"a\",\"pid\":%u,\"ts\":1,\"dur\":2}", i ? "," : "", i);
+    g_string_append_c(text, ']');
+    put(folder, "first.json", text->str);
+    put(folder, "second.json", text->str);
+    g_string_free(text, TRUE);
+    g_autoptr(RsModel) m = open_folder(folder, NULL);
+    assert_int_equal(m->events.n, 400000);
+    tr_remove(folder);
+}
+
 static void ranks_that_are_given_count(void **state)
 {
     static const gint32 ranks[] = {5, 4};
@@ -271,6 +306,8 @@ int main(void)
         cmocka_unit_test(horovod_names_the_rank_that_is_last_to_be_ready),
         cmocka_unit_test(twelve_ranks_are_in_order),
         cmocka_unit_test(a_rank_twice_over_the_same_time_is_left_out),
+        cmocka_unit_test(a_rank_in_pieces_is_one),
+        cmocka_unit_test(many_processes_of_no_rank_are_not_compared),
         cmocka_unit_test(ranks_that_are_given_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
