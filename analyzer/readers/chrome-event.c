@@ -311,6 +311,10 @@ static void add_counter(RsChrome *c, const RsChromeRecord *r, gint64 ns)
         gdouble value;
         if (!rs_json_double(&c->args[i].value, &value))
             continue;
+        if (fabs(value) > (gdouble)G_MAXFLOAT) {
+            c->trouble[RS_CHROME_COUNTER_RANGE]++;
+            continue;
+        }
         union {
             gfloat value;
             guint32 bits;

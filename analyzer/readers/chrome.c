@@ -377,6 +377,7 @@ static void say_trouble(RsChrome *c)
         [RS_CHROME_FLOW_START_ALONE] = "arrows without an end",
         [RS_CHROME_FLOW_END_ALONE] = "arrows without a start",
         [RS_CHROME_FLOW_BACK] = "arrows that go back in time: clocks that differ",
+        [RS_CHROME_COUNTER_RANGE] = "values of counters beyond 3.4e38, left out",
         [RS_CHROME_ARGS_LEFT_OUT] =
             "with more than " G_STRINGIFY(RS_CHROME_ARGS_MAX) " arguments, some left out",
     };

@@ -61,6 +61,16 @@ static void ticks_beyond_belief_are_no_ranks(void **state)
     assert_int_equal(tr_count(m, "999999"), 1);
 }
 
+static void counters_beyond_their_range_are_counted(void **state)
+{
+    g_autoptr(RsModel) m = tr_read("[{\"ph\":\"C\",\"name\":\"n\",\"pid\":1,\"ts\":1,\"args\":"
+                                   "{\"v\":1e39,\"w\":-1e300,\"x\":3e38}}]",
+                                   -1);
+    assert_int_equal(m->events.n, 1);
+    assert_int_equal(tr_count(m, "n x"), 1);
+    assert_non_null(tr_warning(m, "2 values of counters beyond 3.4e38"));
+}
+
 /* What is wrong here is seen by the sanitizer of undefined behaviour. */
 static void what_a_file_does_not_say_of_its_rank_is_unknown(void **state)
 {
@@ -96,6 +106,7 @@ int main(void)
         cmocka_unit_test(many_groups_of_all_ranks_share_what_there_is),
         cmocka_unit_test(members_beyond_belief_make_no_world),
         cmocka_unit_test(ticks_beyond_belief_are_no_ranks),
+        cmocka_unit_test(counters_beyond_their_range_are_counted),
         cmocka_unit_test(what_a_file_does_not_say_of_its_rank_is_unknown),
         cmocka_unit_test(times_at_the_ends_of_their_range_do_not_overflow),
     };
