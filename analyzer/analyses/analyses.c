@@ -207,17 +207,19 @@ static RsResults *results_new(void)
 
 /* What communication and waiting cost the rank that spends most on them: all else is work that has
  * to be done. Where nothing tells how much of a rank's communication is hidden, all may be exposed.
+ * 0 where no communication of any rank is known, as in Horovod's timelines: nothing is told then.
  */
 static gint64 most_lost_ns(const RsContext *ctx, const RsResults *results)
 {
-    gint64 most = 0;
+    gint64 most = 0, known = 0;
     for (guint i = 0; i < results->breakdown->len; i++) {
         const RsBreakdown *b = &g_array_index(results->breakdown, RsBreakdown, i);
+        known += b->comm_exposed_ns + b->comm_hidden_ns + b->wait_ns;
         gint64 unsure = ctx->timelines[b->rank].blind ? b->comm_hidden_ns : 0;
         if (b->step == RS_NONE)
             most = MAX(most, b->wall_ns - b->compute_ns - b->io_ns + unsure);
     }
-    return most;
+    return known ? most : 0;
 }
 
 /* Costs of causes that overlap may add up to more than could be saved: then all shrink alike. */

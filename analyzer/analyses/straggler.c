@@ -380,7 +380,9 @@ static void say_work(const RsContext *ctx, const Suspect *x, RsFinding *f)
         else if (x->stream->member[r] && !rs_model_rank(ctx->model, r)->missing)
             others[k++] = ns;
     }
-    if (k > 0)
+    const gint64 all = ctx->model->duration_ns;
+    gboolean blank = own >= all && k > 0 && rs_median_ns(others, k) >= all; /* no wait is known */
+    if (k > 0 && !blank)
         rs_finding_say(f,
                        "over the run it works %.3f s without waiting for anybody, the median other "
                        "rank %.3f s",
